@@ -1,0 +1,190 @@
+"""Parts of the book that are written from the package itself, so that they cannot drift.
+
+Each directive takes one argument and puts Markdown in its place:
+
+- ``settings-table STAGE``: every parameter of a stage, from :mod:`harmony_utils.settings`;
+- ``benchmark-table offline`` or ``hub``: the catalogue of benchmarks;
+- ``benchmark-licences offline`` or ``hub``: their licences and papers;
+- ``model-table offline`` or ``hub``: the catalogue of models;
+- ``package-docstring MODULE: HEADING``: one section of a module's docstring.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import types
+import typing
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from pydantic.fields import FieldInfo
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from harmony_utils.scoring.models import list_models
+from harmony_utils.settings import AuditSettings
+from harmony_utils.sources import list_benchmarks
+
+_SIGNS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
+
+
+def settings_table(stage: str) -> str:
+    """Return one row per parameter of a stage: name, default, what is allowed, meaning."""
+    section = AuditSettings.model_fields[stage].annotation
+    rows = [
+        [
+            f"`{stage}.{name}`",
+            f"`{_written(field.default)}`",
+            allowed(field),
+            field.description + _note(field),
+        ]
+        for name, field in section.model_fields.items()
+    ]
+    return _table(["parameter", "default", "allowed", "meaning"], rows)
+
+
+def allowed(field: FieldInfo) -> str:
+    """Say in words which values a parameter can have."""
+    limits = [
+        words.format(_written(getattr(bound, key)))
+        for bound in field.metadata
+        for key, words in _SIGNS.items()
+        if getattr(bound, key, None) is not None
+    ]
+    return ", ".join([_kind(field.annotation), *limits])
+
+
+def benchmark_table(where: str) -> str:
+    """Return one row per benchmark that is packaged (``offline``) or on a hub (``hub``)."""
+    rows = [
+        [
+            f"`{entry.name}`",
+            entry.title,
+            f"{entry.n_items:,}",
+            _span(*entry.n_options),
+            f"{entry.n_subjects} ({entry.subject_kind})" if entry.n_subjects else "–",
+            entry.split,
+            entry.note or "–",
+        ]
+        for entry in _benchmarks(where)
+    ]
+    names = ["name", "what it asks", "items", "options", "subjects", "split", "how it is read"]
+    return _table(names, rows)
+
+
+def benchmark_licences(where: str) -> str:
+    """Return one row per benchmark: licence as stated by its authors, paper and home."""
+    rows = [
+        [
+            f"`{entry.name}`",
+            entry.licence,
+            f"{{cite}}`{entry.citation}`" if entry.citation else "–",
+            f"[dataset]({entry.url})",
+        ]
+        for entry in _benchmarks(where)
+    ]
+    return _table(["name", "licence", "paper", "home"], rows)
+
+
+def model_table(where: str) -> str:
+    """Return one row per model that is packaged (``offline``) or on a hub (``hub``)."""
+    rows = [
+        [
+            f"`{entry.name}`",
+            f"[{entry.title}]({entry.source})",
+            f"{entry.parameters / 1e6:,.0f} million",
+            str(entry.layers),
+            entry.licence,
+            entry.note or "–",
+        ]
+        for entry in list_models()
+        if entry.offline == (where == "offline")
+    ]
+    return _table(["name", "model", "parameters", "layers", "licence", "note"], rows)
+
+
+def package_docstring(argument: str) -> str:
+    """Return the section ``HEADING`` of a module's docstring, as reStructuredText in a fence."""
+    module, _, heading = (part.strip() for part in argument.partition(":"))
+    text = importlib.import_module(module).__doc__ or ""
+    found = re.search(
+        rf"^{re.escape(heading)}\n-+\n(.*?)(?=\n[^\n]+\n-{{3,}}\n|\Z)", text, re.DOTALL | re.MULTILINE
+    )
+    if not found:
+        raise KeyError(f"{module} has no section {heading!r} in its docstring")
+    return f"````{{eval-rst}}\n{found[1].strip()}\n````"
+
+
+WRITERS = {
+    "settings-table": settings_table,
+    "benchmark-table": benchmark_table,
+    "benchmark-licences": benchmark_licences,
+    "model-table": model_table,
+    "package-docstring": package_docstring,
+}
+
+
+class Generated(SphinxDirective):
+    """Put generated Markdown in the directive's place."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Write, then parse as if it stood in the page."""
+        text = WRITERS[self.name](self.arguments[0])
+        self.env.note_reread()
+        box = nodes.Element()
+        lines = StringList(text.splitlines(), source=self.env.docname)
+        self.state.nested_parse(lines, self.content_offset, box)
+        return box.children
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives."""
+    for name in WRITERS:
+        app.add_directive(name, Generated)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _benchmarks(where: str) -> list[Any]:
+    return [entry for entry in list_benchmarks() if entry.offline == (where == "offline")]
+
+
+def _kind(annotation: Any) -> str:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return " or ".join(f"`{value}`" for value in arguments)
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join(_kind(part) for part in arguments)
+    if origin is list:
+        return f"list, each a {_kind(arguments[0])}"
+    names = {int: "whole number", float: "number", bool: "`true` or `false`", str: "text"}
+    return names[annotation]
+
+
+def _note(field: FieldInfo) -> str:
+    changes = (field.json_schema_extra or {}).get("affects_result", True)
+    return "" if changes else " *(speed only: a finished stage stays valid)*"
+
+
+def _written(value: Any) -> str:
+    """Write a value as a person types it after ``-p stage.name=``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ",".join(_written(part) for part in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _table(names: list[str], rows: list[list[str]]) -> str:
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    return "\n".join([line(names), line(["---"] * len(names)), *map(line, rows)])

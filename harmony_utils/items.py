@@ -1,0 +1,170 @@
+"""Questions with options: the input of every audit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from harmony_utils.errors import InputError
+from harmony_utils.files import content_hash
+
+PromptStyle = Literal["question", "continuation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One multiple-choice question.
+
+    Parameters
+    ----------
+    id : str
+        The benchmark's own name of the question, unique in the benchmark.
+    question : str
+        The question, or the text to be continued.
+    options : tuple of str
+        At least two answers, in the benchmark's order.
+    gold : int
+        Index of the correct option, counted from 0.
+    subject : str, optional
+        Subdomain given by the benchmark's authors.
+    passage : str, optional
+        Text the question is about, shown before it.
+    """
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    gold: int
+    subject: str | None = None
+    passage: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.options) < 2:
+            raise InputError(
+                f"item {self.id!r}: needs at least two options, has {len(self.options)}"
+            )
+        if not 0 <= self.gold < len(self.options):
+            raise InputError(
+                f"item {self.id!r}: gold {self.gold} lies outside the {len(self.options)} options"
+            )
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named list of items in a fixed order.
+
+    Parameters
+    ----------
+    name : str
+        Short name, also used as a folder name.
+    items : tuple of Item
+        The questions that are scored.
+    split : str
+        Split of the source, e.g. ``"validation"``.
+    source : str
+        Where the items came from, in words that do not depend on this machine.
+    licence : str
+        Licence of the data, or ``"unknown"``.
+    prompt_style : {"question", "continuation"}
+        ``question`` asks ``Question: … Answer:``; ``continuation`` lets the options continue the
+        text (HellaSwag, COPA, WinoGrande).
+    examples : tuple of Item
+        Items from another split for few-shot prompts; may be empty.
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    split: str = "all"
+    source: str = ""
+    licence: str = "unknown"
+    prompt_style: PromptStyle = "question"
+    examples: tuple[Item, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise InputError(f"benchmark {self.name!r}: has no items")
+        repeated = [name for name, count in Counter(i.id for i in self.items).items() if count > 1]
+        if repeated:
+            raise InputError(f"benchmark {self.name!r}: id {repeated[0]!r} stands more than once")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def subjects(self) -> list[str | None]:
+        """Subject of each item, in item order."""
+        return [item.subject for item in self.items]
+
+    def keys(self) -> list[str]:
+        """Content key of each item, in item order; see :func:`item_keys`."""
+        return item_keys(self.items)
+
+    def fingerprint(self) -> str:
+        """Hash of everything that can change a prediction: items, order, style and examples."""
+        return content_hash(
+            [self.prompt_style]
+            + [
+                [[i.passage, i.question, list(i.options), i.gold, i.subject] for i in group]
+                for group in (self.items, self.examples)
+            ]
+        )
+
+    def sample(self, limit: int, *, random_state: int = 0) -> Benchmark:
+        """Return at most ``limit`` items drawn at random without replacement.
+
+        Parameters
+        ----------
+        limit : int
+            Number of items; 0, or more than there are, keeps all.
+        random_state : int
+            Seed of the draw. The items keep their order.
+
+        Returns
+        -------
+        Benchmark
+            The same benchmark with fewer items. A random sample, not the first items: many
+            benchmarks are sorted by subject.
+        """
+        if limit < 0:
+            raise InputError(f"limit {limit}: give a positive number of questions, or 0 for all")
+        if limit == 0 or limit >= len(self.items):
+            return self
+        chosen = np.random.default_rng(random_state).choice(len(self.items), limit, replace=False)
+        return replace(self, items=tuple(self.items[i] for i in sorted(chosen)))
+
+
+def item_keys(items: Sequence[Item]) -> list[str]:
+    """Return a key for each item that depends on its content alone.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        The items, in order.
+
+    Returns
+    -------
+    list of str
+        16 hexadecimal digits of a SHA-256 over passage, question and options. The second, third
+        … item with the same content gets ``-1``, ``-2`` … appended, so that keys are unique.
+
+    Examples
+    --------
+    >>> twice = [Item("a", "2 + 2 =", ("3", "4"), 1), Item("b", "2 + 2 =", ("3", "4"), 1)]
+    >>> first, second = item_keys(twice)
+    >>> second == first + "-1"
+    True
+    """
+    seen: Counter[str] = Counter()
+    keys = []
+    for item in items:
+        text = json.dumps([item.passage or "", item.question, *item.options], ensure_ascii=False)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        keys.append(f"{digest}-{seen[digest]}" if seen[digest] else digest)
+        seen[digest] += 1
+    return keys

@@ -1,0 +1,206 @@
+"""The canonical table of a model's answers; everything downstream starts here.
+
+One row per item, in benchmark order. What is missing is missing (null), never 0 or -inf.
+
+=================  ===============  =============================================================
+column             type             meaning
+=================  ===============  =============================================================
+key                string           content key, see :func:`~harmony_utils.items.item_keys`
+native_id          string           the benchmark's own id
+subject            string, null     subdomain given by the benchmark
+n_options          int              number of options
+gold               list of int      indices of the correct options
+loglik             list of float    sum log-likelihood of each option, natural logarithm
+characters         list of int      length of each option's text in characters
+bytes              list of int      the same in UTF-8 bytes
+tokens             list of int      the same in tokens of this model, null where unknown
+prediction         int              option chosen under the table's normalisation
+prediction_source  string           how ``prediction`` came about, e.g. ``argmax``
+correct            float            1 where the prediction is among the gold options, else 0
+flags              list of string   ``tie``: the best options have the same score; ``border``: a
+                                    token spans the border of prompt and option
+=================  ===============  =============================================================
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harmony_utils.errors import InputError
+from harmony_utils.files import write_atomically
+from harmony_utils.settings import Normalisation
+
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("native_id", pa.string(), nullable=False),
+        pa.field("subject", pa.string()),
+        pa.field("n_options", pa.int64(), nullable=False),
+        pa.field("gold", pa.list_(pa.int64()), nullable=False),
+        pa.field("loglik", pa.list_(pa.float64())),
+        pa.field("characters", pa.list_(pa.int64())),
+        pa.field("bytes", pa.list_(pa.int64())),
+        pa.field("tokens", pa.list_(pa.int64())),
+        pa.field("prediction", pa.int64()),
+        pa.field("prediction_source", pa.string()),
+        pa.field("correct", pa.float64()),
+        pa.field("flags", pa.list_(pa.string()), nullable=False),
+    ]
+)
+_LENGTHS = {"char": "characters", "byte": "bytes", "token": "tokens"}
+_META_KEY = b"harmony"
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """A validated table of answers with what is known about how they were made.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns as described in this module, one row per item.
+    meta : dict
+        At least ``model``, ``benchmark`` and ``normalisation``.
+
+    Raises
+    ------
+    InputError
+        If the table breaks the schema; the message names the column and row.
+    """
+
+    table: pd.DataFrame
+    meta: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        _validate(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def correct(self) -> np.ndarray:
+        """Correctness of the stored predictions, shape (n_items,), 0 or 1."""
+        return self.table["correct"].to_numpy(dtype=float)
+
+    def scores(self, normalisation: Normalisation | None = None) -> np.ndarray:
+        """Return each option's score.
+
+        Parameters
+        ----------
+        normalisation : {"sum", "char", "byte", "token"}, optional
+            Length that divides the sum log-likelihood; the table's own when not given.
+
+        Returns
+        -------
+        ndarray of shape (n_items, max_options)
+            Natural logarithms, higher is better; NaN where an item has fewer options.
+        """
+        name = normalisation or self.meta["normalisation"]
+        if name not in get_args(Normalisation):
+            raise InputError(f"normalisation {name!r}: choose {', '.join(get_args(Normalisation))}")
+        scores = _pad(self.table["loglik"])
+        return scores if name == "sum" else scores / _pad(self.table[_LENGTHS[name]])
+
+    def correct_by(self, normalisation: Normalisation) -> np.ndarray:
+        """Return correctness under another normalisation, shape (n_items,).
+
+        Ties go to the first of the best options. Items without scores give NaN.
+        """
+        chosen, _ = choose(self.scores(normalisation))
+        gold = self.table["gold"]
+        return np.array(
+            [np.nan if c < 0 else float(c in set(g)) for c, g in zip(chosen, gold, strict=True)]
+        )
+
+    def accuracy(self, normalisation: Normalisation | None = None) -> float:
+        """Return the share of correct items, by the table's normalisation or another."""
+        correct = self.correct if normalisation is None else self.correct_by(normalisation)
+        return float(np.nanmean(correct))
+
+    def margins(self) -> np.ndarray:
+        """Return the best score minus the second best, shape (n_items,), at least 0."""
+        ordered = np.sort(np.nan_to_num(self.scores(), nan=-np.inf), axis=1)
+        return ordered[:, -1] - ordered[:, -2]
+
+    def save(self, path: Path) -> Path:
+        """Write the table as Parquet, atomically, with ``meta`` in the file's schema."""
+        table = pa.Table.from_pandas(self.table, schema=SCHEMA, preserve_index=False)
+        meta = json.dumps(self.meta, sort_keys=True, ensure_ascii=False).encode()
+        table = table.replace_schema_metadata({_META_KEY: meta})
+        return write_atomically(path, lambda temporary: pq.write_table(table, temporary))
+
+    @classmethod
+    def load(cls, path: Path) -> Predictions:
+        """Read and validate a table written by :meth:`save`."""
+        try:
+            table = pq.read_table(path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+        if missing := [name for name in SCHEMA.names if name not in table.column_names]:
+            raise InputError(f"{path}: no column {missing[0]!r}; not a table of predictions")
+        meta = json.loads((table.schema.metadata or {}).get(_META_KEY, b"{}"))
+        return cls(table.select(SCHEMA.names).cast(SCHEMA).to_pandas(), meta)
+
+
+def choose(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the index of the best option and whether others tie with it.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_items, n_options)
+        Higher is better, NaN where there is no option.
+
+    Returns
+    -------
+    chosen : ndarray of int, shape (n_items,)
+        First of the best options, -1 where every score is missing.
+    tied : ndarray of bool, shape (n_items,)
+        True where at least two options share the best score.
+    """
+    filled = np.where(np.isnan(scores), -np.inf, scores)
+    best = filled.max(axis=1)
+    chosen = np.where(np.isneginf(best), -1, filled.argmax(axis=1))
+    return chosen, (filled == best[:, None]).sum(axis=1) > 1
+
+
+def _pad(column: pd.Series) -> np.ndarray:
+    """Turn a column of lists into a float matrix with NaN where an item has fewer entries."""
+    rows = [[] if row is None else row for row in column]
+    width = max((len(row) for row in rows), default=0)
+    padded = np.full((len(rows), max(width, 2)), np.nan)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return padded
+
+
+def _validate(table: pd.DataFrame) -> None:
+    """Check the invariants of the table; the first broken one is named."""
+    if missing := [name for name in SCHEMA.names if name not in table.columns]:
+        raise InputError(f"predictions: no column {missing[0]!r}")
+    if table.empty:
+        raise InputError("predictions: no rows")
+    if table["key"].duplicated().any():
+        row = int(np.flatnonzero(table["key"].duplicated())[0])
+        raise InputError(f"predictions: row {row + 1} repeats key {table['key'].iloc[row]!r}")
+    rows = zip(table["gold"], table["n_options"], table["loglik"], strict=True)
+    for row, (gold, n_options, loglik) in enumerate(rows, start=1):
+        if len(gold) == 0 or min(gold) < 0 or max(gold) >= n_options:
+            raise InputError(f"predictions: row {row} has gold {list(gold)} of {n_options} options")
+        if loglik is not None and len(loglik) != n_options:
+            raise InputError(
+                f"predictions: row {row} has {len(loglik)} scores, {n_options} options"
+            )
+        if loglik is not None and np.isinf(np.asarray(loglik, dtype=float)).any():
+            raise InputError(f"predictions: row {row} has an infinite log-likelihood; use null")
+    values = table["correct"].to_numpy(dtype=float)
+    if ((values < 0) | (values > 1)).any():
+        row = int(np.flatnonzero((values < 0) | (values > 1))[0])
+        raise InputError(f"predictions: row {row + 1} has correct {values[row]} outside 0..1")

@@ -1,0 +1,136 @@
+"""From an item to the text the model reads and the options it is scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from harmony_utils.errors import InputError
+from harmony_utils.items import Benchmark, Item, PromptStyle
+from harmony_utils.settings import PredictionsSettings
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prefix and the continuations that are scored after it, delimiter included."""
+
+    prefix: str
+    continuations: tuple[str, ...]
+
+
+def render_item(item: Item, *, format: Literal["cloze", "letter"], style: PromptStyle) -> Prompt:
+    """Write one item as text.
+
+    Parameters
+    ----------
+    item : Item
+        The question.
+    format : {"cloze", "letter"}
+        ``cloze`` scores the text of each option; ``letter`` lists the options and scores
+        A, B, C …
+    style : {"question", "continuation"}
+        ``question`` puts the item between ``Question:`` and ``Answer:``; ``continuation`` lets
+        a cloze option continue the text. The letter format always asks a question.
+
+    Returns
+    -------
+    Prompt
+        Prefix without trailing space; each continuation begins with one space.
+
+    Examples
+    --------
+    >>> item = Item("1", "2 + 2 =", ("3", "4"), 1)
+    >>> render_item(item, format="cloze", style="question")
+    Prompt(prefix='Question: 2 + 2 =\\nAnswer:', continuations=(' 3', ' 4'))
+    """
+    passage = f"{item.passage.rstrip()}\n" if item.passage else ""
+    if format == "letter":
+        if len(item.options) > len(LETTERS):
+            raise InputError(f"item {item.id!r}: {len(item.options)} options are too many letters")
+        listed = "".join(
+            f"{letter}. {option}\n" for letter, option in zip(LETTERS, item.options, strict=False)
+        )
+        prefix = f"{passage}Question: {item.question}\n{listed}Answer:"
+        return Prompt(prefix, tuple(f" {letter}" for letter in LETTERS[: len(item.options)]))
+    continuations = tuple(f" {option}" for option in item.options)
+    if style == "continuation":
+        return Prompt(f"{passage}{item.question}".rstrip(), continuations)
+    return Prompt(f"{passage}Question: {item.question}\nAnswer:", continuations)
+
+
+def choose_examples(benchmark: Benchmark, item: Item, count: int) -> list[Item]:
+    """Choose the solved examples shown before ``item``.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Its ``examples`` are used in their order, those of the item's subject first; a benchmark
+        without examples lends its own other items, drawn with a seed made from the item's place.
+    item : Item
+        The question being asked; never its own example.
+    count : int
+        Number of examples.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than ``count`` other items.
+    """
+    if count == 0:
+        return []
+    if benchmark.examples:
+        pool = [e for e in benchmark.examples if item.subject in (None, e.subject)]
+        pool = pool if len(pool) >= count else list(benchmark.examples)
+    else:
+        others = [other for other in benchmark.items if other.id != item.id]
+        place = benchmark.items.index(item)
+        order = np.random.default_rng([0, place]).permutation(len(others))
+        pool = [others[i] for i in order[:count]]
+    if len(pool) < count:
+        raise InputError(
+            f"benchmark {benchmark.name!r}: {count} examples asked for, {len(pool)} available; "
+            "lower predictions.few_shot"
+        )
+    return pool[:count]
+
+
+def build_prompt(benchmark: Benchmark, item: Item, settings: PredictionsSettings) -> Prompt:
+    """Render an item with its few-shot examples, before any chat template."""
+    style = benchmark.prompt_style
+    asked = render_item(item, format=settings.format, style=style)
+    solved = [
+        (render_item(example, format=settings.format, style=style), example.gold)
+        for example in choose_examples(benchmark, item, settings.few_shot)
+    ]
+    shots = [prompt.prefix + prompt.continuations[gold] for prompt, gold in solved]
+    return Prompt("\n\n".join([*shots, asked.prefix]), asked.continuations)
+
+
+def apply_chat(tokenizer, prompts: Sequence[Prompt]) -> list[Prompt]:
+    """Put each prefix into the tokenizer's chat template as one user turn.
+
+    The answer then opens the assistant's turn, so its leading space is dropped.
+
+    Raises
+    ------
+    InputError
+        If the tokenizer has no chat template.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        raise InputError("this model has no chat template: set predictions.chat_template=false")
+    return [
+        Prompt(
+            tokenizer.apply_chat_template(
+                [{"role": "user", "content": prompt.prefix}],
+                tokenize=False,
+                add_generation_prompt=True,
+            ),
+            tuple(option.removeprefix(" ") for option in prompt.continuations),
+        )
+        for prompt in prompts
+    ]

@@ -1,0 +1,235 @@
+"""Scoring a whole benchmark in chunks that survive a kill."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from harmony_utils.files import read_json, write_array, write_atomically, write_json
+from harmony_utils.items import Benchmark
+from harmony_utils.predictions import SCHEMA, Predictions, choose
+from harmony_utils.progress import progress
+from harmony_utils.scoring.forward import (
+    Forward,
+    average_tokens,
+    averaged_options,
+    encode,
+    log_mean,
+)
+from harmony_utils.scoring.models import LanguageModel
+from harmony_utils.scoring.prompts import LETTERS, apply_chat, build_prompt
+from harmony_utils.settings import PredictionsSettings
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Predictions on a benchmark with the answer-averaged distributions behind them.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        One row per item.
+    distributions : ndarray of shape (n_items, vocabulary), float16
+        Log-probabilities; may be memory-mapped.
+    """
+
+    predictions: Predictions
+    distributions: np.ndarray
+
+
+def score(
+    language_model: LanguageModel,
+    benchmark: Benchmark,
+    settings: PredictionsSettings | None = None,
+    *,
+    folder: Path | None = None,
+) -> Scores:
+    """Score every option of every item and average the model's distributions.
+
+    Parameters
+    ----------
+    language_model : LanguageModel
+        From :func:`~harmony_utils.scoring.models.load_model`.
+    benchmark : Benchmark
+        The items.
+    settings : PredictionsSettings, optional
+        Format, normalisation, variant of the averaged distribution, batch size …
+    folder : Path, optional
+        Finished chunks are kept here until all are done, so that the same call after a kill goes
+        on where it stopped. Chunks of other items, models or settings are never used. With a
+        folder the distributions stay on disk, in ``distributions.npy``, memory-mapped.
+
+    Returns
+    -------
+    Scores
+        Rows in item order.
+
+    Raises
+    ------
+    InputError
+        If a prompt does not fit the model or a chat template is asked for and missing.
+
+    Notes
+    -----
+    Memory is bounded by one chunk: ``chunk_size`` rows of the vocabulary and one batch.
+    """
+    settings = settings or PredictionsSettings()
+    chunks = [
+        range(start, min(start + settings.chunk_size, len(benchmark)))
+        for start in range(0, len(benchmark), settings.chunk_size)
+    ]
+    parts = _open_parts(folder, language_model, benchmark, settings)
+    forward = Forward(
+        language_model, padding_side=settings.padding_side, share_prefix=settings.share_prefix
+    )
+    rows: list[dict[str, Any]] = []
+    arrays: list[np.ndarray] = []
+    with progress("scoring", len(benchmark)) as bar:
+        for number, chunk in enumerate(chunks):
+            table_path = parts / f"{number:05d}.json" if parts else None
+            array_path = parts / f"{number:05d}.npy" if parts else None
+            if parts and table_path.exists():  # written after its array, so both are whole
+                done, array = read_json(table_path), np.load(array_path, mmap_mode="r")
+            else:
+                done, array = _score_chunk(forward, language_model, benchmark, chunk, settings)
+                if parts:
+                    write_array(array_path, array)
+                    write_json(table_path, done)
+                    array = np.load(array_path, mmap_mode="r")
+            rows += done
+            arrays.append(array)
+            bar.advance(len(chunk))
+    predictions = _assemble(rows, language_model, benchmark, settings)
+    if parts is None:
+        return Scores(predictions, np.concatenate(arrays))
+    path = write_atomically(folder / "distributions.npy", lambda p: _join(p, arrays))
+    return Scores(predictions, np.load(path, mmap_mode="r"))
+
+
+def discard_parts(folder: Path) -> None:
+    """Delete the chunks of a scoring whose results have been saved."""
+    shutil.rmtree(folder / "parts", ignore_errors=True)
+
+
+def _open_parts(
+    folder: Path | None,
+    language_model: LanguageModel,
+    benchmark: Benchmark,
+    settings: PredictionsSettings,
+) -> Path | None:
+    """Return the folder of finished chunks, emptied if they belong to another scoring."""
+    if folder is None:
+        return None
+    parts = folder / "parts"
+    identity = {
+        "benchmark": benchmark.fingerprint(),
+        "model": language_model.description,
+        "settings": settings.identity(),
+        "chunk_size": settings.chunk_size,
+    }
+    identity = json.loads(json.dumps(identity))
+    described = parts / "identity.json"
+    if described.exists() and read_json(described) == identity:
+        return parts
+    shutil.rmtree(parts, ignore_errors=True)
+    write_json(described, identity)
+    return parts
+
+
+def _score_chunk(
+    forward: Forward,
+    language_model: LanguageModel,
+    benchmark: Benchmark,
+    chunk: Sequence[int],
+    settings: PredictionsSettings,
+) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Score some items; return a row each and their distributions, shape (chunk, vocabulary)."""
+    items = [benchmark.items[i] for i in chunk]
+    prompts = [build_prompt(benchmark, item, settings) for item in items]
+    tokenizer = language_model.tokenizer
+    if settings.chat_template:
+        prompts = apply_chat(tokenizer, prompts)
+    encoded = encode(tokenizer, prompts, special=not settings.chat_template)
+    order = sorted(range(len(items)), key=lambda i: (max(len(e.ids) for e in encoded[i]), i))
+    loglik: list[list[float]] = [[] for _ in items]
+    averaged: list[torch.Tensor] = [torch.empty(0) for _ in items]
+    for start in range(0, len(order), settings.batch_size):
+        batch = order[start : start + settings.batch_size]
+        for i, scored in zip(batch, forward([encoded[i] for i in batch]), strict=True):
+            loglik[i] = [option.loglik for option in scored]
+            used = averaged_options(items[i].gold, len(scored), settings.variant)
+            averages = [average_tokens(scored[o].log_probabilities, settings.variant) for o in used]
+            averaged[i] = log_mean(torch.stack(averages)).cpu()
+    rows = [
+        {
+            "loglik": loglik[i],
+            "tokens": [len(option.ids) - option.start for option in options],
+            "flags": ["border"] if any(option.spans_border for option in options) else [],
+        }
+        for i, options in enumerate(encoded)
+    ]
+    return rows, torch.stack(averaged).to(torch.float16).numpy()
+
+
+def _assemble(
+    rows: list[dict[str, Any]],
+    language_model: LanguageModel,
+    benchmark: Benchmark,
+    settings: PredictionsSettings,
+) -> Predictions:
+    """Join scored rows and items into the canonical table."""
+    scored_text = [
+        item.options if settings.format == "cloze" else tuple(LETTERS[: len(item.options)])
+        for item in benchmark.items
+    ]
+    table = pd.DataFrame(
+        {
+            "key": benchmark.keys(),
+            "native_id": [item.id for item in benchmark.items],
+            "subject": benchmark.subjects,
+            "n_options": [len(item.options) for item in benchmark.items],
+            "gold": [[item.gold] for item in benchmark.items],
+            "loglik": [row["loglik"] for row in rows],
+            "characters": [[len(text) for text in texts] for texts in scored_text],
+            "bytes": [[len(text.encode()) for text in texts] for texts in scored_text],
+            "tokens": [row["tokens"] for row in rows],
+            "prediction": 0,
+            "prediction_source": "argmax",
+            "correct": 0.0,
+            "flags": [row["flags"] for row in rows],
+        }
+    )[SCHEMA.names]
+    meta = {
+        "model": language_model.description,
+        "benchmark": benchmark.name,
+        "split": benchmark.split,
+        "normalisation": settings.normalisation,
+        "settings": settings.identity(),
+    }
+    draft = Predictions(table, meta)
+    chosen, tied = choose(draft.scores())
+    table["prediction"] = chosen
+    table["correct"] = draft.correct_by(settings.normalisation)
+    table["flags"] = [
+        [*flags, "tie"] if tie else flags for flags, tie in zip(table["flags"], tied, strict=True)
+    ]
+    return Predictions(table, meta)
+
+
+def _join(path: Path, arrays: list[np.ndarray]) -> None:
+    """Write chunks one after the other into one ``.npy`` file without holding them all."""
+    shape = (sum(len(array) for array in arrays), arrays[0].shape[1])
+    with open(path, "wb") as handle:
+        np.lib.format.write_array_header_2_0(
+            handle, {"descr": "<f2", "fortran_order": False, "shape": shape}
+        )
+        for array in arrays:
+            handle.write(np.ascontiguousarray(array, dtype="<f2").tobytes())

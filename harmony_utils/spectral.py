@@ -1,0 +1,184 @@
+"""What spectral clustering needs of an affinity: eigenvectors, silhouettes, connected parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from harmony_utils.errors import InputError
+
+DENSE_ITEMS = 2000
+"""Up to this many items the eigenproblem is solved densely; above, by Lanczos iterations."""
+
+EDGE_FLOOR = 1e-10
+"""Similarities at or below this count as no connection: rounding hides anything smaller."""
+
+SAME_SIMILARITY = 1e-6
+"""An affinity whose pairs differ by no more than this has nothing to cluster."""
+
+_CHUNK = 512
+
+
+def check_affinity(affinity: np.ndarray) -> int:
+    """Refuse what cannot be clustered; return the number of items.
+
+    Raises
+    ------
+    InputError
+        Unless the affinity is a square matrix over at least three items, symmetric, finite and
+        non-negative, and not the same for all pairs.
+    """
+    if affinity.ndim != 2 or affinity.shape[0] != affinity.shape[1]:
+        raise InputError(f"affinity of shape {affinity.shape}: must be a square matrix over items")
+    n_items = len(affinity)
+    if n_items < 3:
+        raise InputError(f"affinity: clustering needs at least three items, has {n_items}")
+    for start in range(0, n_items, _CHUNK):
+        rows, mirrored = affinity[start : start + _CHUNK], affinity[:, start : start + _CHUNK].T
+        if not (np.isfinite(rows).all() and rows.min() >= 0):
+            raise InputError("affinity: holds NaN, infinite or negative values; mend the matrix")
+        if not np.allclose(rows, mirrored, rtol=1e-5, atol=1e-6):
+            raise InputError("affinity: is not symmetric; average it with its transpose")
+    flat = np.ascontiguousarray(affinity).ravel()
+    pairs = flat[1:].reshape(n_items - 1, n_items + 1)[:, :-1]
+    if pairs.max() - pairs.min() <= SAME_SIMILARITY:
+        raise InputError(
+            f"affinity: every pair of items has similarity {pairs.max():.3g}, so there are no "
+            "subdomains to find; check the predictions, or use a partition by subject"
+        )
+    return n_items
+
+
+def spectral_embedding(affinity: np.ndarray, *, n_components: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first eigenvectors of the normalised Laplacian; one call serves every k.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_items, n_items)
+        Symmetric, non-negative. The diagonal does not count, except for an item similar to no
+        other, which then stands alone.
+    n_components : int
+        Number of eigenvectors, at most ``n_items``.
+
+    Returns
+    -------
+    eigenvalues : ndarray of shape (n_components,)
+        Of ``I - D^(-1/2) S D^(-1/2)``, rising from 0 and at most 2.
+    eigenvectors : ndarray of shape (n_items, n_components)
+        In the same order. The entry of largest size in each is positive (the first of equals), so
+        signs do not depend on the solver.
+
+    Raises
+    ------
+    InputError
+        If more components than items are asked for.
+
+    Examples
+    --------
+    Two parts that share nothing have two eigenvalues of 0.
+
+    >>> import numpy as np
+    >>> spectral_embedding(np.kron(np.eye(2), np.ones((2, 2))), n_components=3)[0].round(6).tolist()
+    [0.0, 0.0, 2.0]
+    """
+    n_items = len(affinity)
+    if not 1 <= n_components <= n_items:
+        raise InputError(f"n_components {n_components}: must lie between 1 and the {n_items} items")
+    own = affinity.diagonal().astype(np.float64)
+    degrees = affinity.sum(axis=1, dtype=np.float64) - own
+    alone = degrees <= EDGE_FLOOR
+    scale = 1 / np.sqrt(np.where(alone, 1, degrees))
+    diagonal = np.where(alone, 1, 0)
+    if n_items <= DENSE_ITEMS:
+        matrix = affinity * scale * scale[:, None]
+        np.fill_diagonal(matrix, diagonal)
+        subset = (n_items - n_components, n_items - 1)
+        values, vectors = eigh(matrix, subset_by_index=subset, overwrite_a=True, check_finite=False)
+    else:
+        values, vectors = _lanczos(affinity, scale, diagonal - own * scale**2, n_components)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    peaks = np.argmax(np.abs(vectors) > np.abs(vectors).max(axis=0) - 1e-9, axis=0)
+    signs = np.where(vectors[peaks, np.arange(n_components)] < 0, -1, 1)
+    return np.maximum(1 - values, 0), vectors * signs
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Divide each row by its length; a row of zeros stays as it is."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)
+
+
+def affinity_silhouette(affinity: np.ndarray, labels: np.ndarray) -> float:
+    """Return the mean silhouette under the distance ``1 - affinity``.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_items, n_items)
+        Symmetric similarities.
+    labels : ndarray of shape (n_items,), int
+        Clusters 0 to k-1, none empty, k at least 2.
+
+    Returns
+    -------
+    float
+        Between -1 and 1; higher is better. An item alone in its cluster counts 0 (Rousseeuw 1987).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> affinity_silhouette(np.kron(np.eye(2), np.ones((2, 2))), np.array([0, 0, 1, 1]))
+    1.0
+    """
+    sizes = np.bincount(labels)
+    members = np.eye(len(sizes), dtype=affinity.dtype)[labels]
+    sums = (affinity @ members).astype(np.float64)
+    items = np.arange(len(labels))
+    own_size = sizes[labels]
+    own_sum = sums[items, labels] - affinity.diagonal()
+    within = 1 - own_sum / np.maximum(own_size - 1, 1)
+    between = 1 - sums / sizes
+    between[items, labels] = np.inf
+    nearest = between.min(axis=1)
+    largest = np.maximum(within, nearest)
+    scores = np.where(largest > 0, (nearest - within) / np.where(largest > 0, largest, 1), 0)
+    return float(np.where(own_size > 1, scores, 0).mean())
+
+
+def connected_components(affinity: np.ndarray) -> int:
+    """Count the parts of the items that no similarity above :data:`EDGE_FLOOR` connects."""
+    unseen = np.ones(len(affinity), dtype=bool)
+    n_components = 0
+    while unseen.any():
+        n_components += 1
+        frontier = np.array([np.argmax(unseen)])
+        unseen[frontier] = False
+        while frontier.size and unseen.any():
+            reached = np.zeros(len(affinity), dtype=bool)
+            for start in range(0, len(frontier), _CHUNK):
+                reached |= (affinity[frontier[start : start + _CHUNK]] > EDGE_FLOOR).any(axis=0)
+                if reached[unseen].all():
+                    break
+            frontier = np.flatnonzero(reached & unseen)
+            unseen[frontier] = False
+    return n_components
+
+
+def _lanczos(
+    affinity: np.ndarray, scale: np.ndarray, diagonal: np.ndarray, n_components: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenpairs, rising, without a second matrix of the affinity's size."""
+    single = affinity.astype(np.float32, copy=False)
+
+    def multiply(vector: np.ndarray) -> np.ndarray:
+        vector = vector.ravel()
+        product = single @ (scale * vector).astype(np.float32)
+        return scale * product + diagonal * vector
+
+    start = np.random.default_rng(0).normal(size=len(affinity))
+    operator = LinearOperator(affinity.shape, matvec=multiply, dtype=np.float64)
+    values, vectors = eigsh(
+        operator, k=n_components, which="LA", v0=start, tol=1e-6, ncv=max(64, 3 * n_components)
+    )
+    order = np.argsort(values)
+    return values[order], vectors[:, order]

@@ -1,0 +1,10 @@
+"""The stages of an audit: each one loaded if it is there, else computed and kept.
+
+Notebooks open an audit and ask it for results. What a stage needs is looked up in the run
+folder, then in the results recorded with this project, and computed only if neither has it.
+"""
+
+from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
+from harmony_utils.stages.results import Affinity, Rebalancing, Scaling
+
+__all__ = ["STEPS", "Affinity", "Audit", "Rebalancing", "Scaling", "Step", "open_audit"]

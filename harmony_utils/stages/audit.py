@@ -1,0 +1,333 @@
+"""An audit: one model on one benchmark, each step reused if it is finished, else computed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harmony_utils import scoring
+from harmony_utils.errors import InputError
+from harmony_utils.files import read_json, write_json
+from harmony_utils.harmony import HarmonyResult, harmony
+from harmony_utils.items import Benchmark
+from harmony_utils.partition import Partition
+from harmony_utils.predictions import Predictions
+from harmony_utils.runs import (
+    Run,
+    default_folder,
+    find_runs,
+    git_commit,
+    recorded_folder,
+    step_key,
+)
+from harmony_utils.scoring.models import identify_model
+from harmony_utils.scoring.score import discard_parts
+from harmony_utils.settings import STAGES, AuditSettings, StageSettings, stage_settings
+from harmony_utils.similarity import affinity_from_divergence
+from harmony_utils.sources import load_benchmark
+from harmony_utils.stages.compute import COMPUTE
+from harmony_utils.stages.results import Affinity, Rebalancing, Scaling
+
+
+@dataclass(frozen=True)
+class Step:
+    """One computation of a stage with the files it writes.
+
+    ``fields`` are the settings of the stage that decide its result (all of them when None).
+    """
+
+    stage: str
+    needs: tuple[str, ...]
+    files: tuple[str, ...]
+    version: int = 1
+    fields: tuple[str, ...] | None = None
+
+
+STEPS: dict[str, Step] = {
+    "predictions": Step("predictions", (), ("predictions.parquet", "distributions.npy")),
+    "divergence": Step("affinity", ("predictions",), ("divergence.npy",), fields=("floor",)),
+    "affinity": Step("affinity", ("divergence",), ("affinity.json",)),
+    "clustering": Step(
+        "clustering", ("divergence", "affinity"), ("partition.parquet", "partition.json")
+    ),
+    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",)),
+    "rebalancing": Step(
+        "rebalancing",
+        ("predictions", "clustering", "harmony"),
+        ("rebalancing.parquet", "rebalancing.json"),
+    ),
+    "scaling": Step("scaling", ("harmony",), ("scaling.parquet", "trends.parquet")),
+}
+
+
+class Audit:
+    """One model on one benchmark, stage by stage.
+
+    Parameters
+    ----------
+    model : str
+        Catalogue name, folder, GGUF file or hub id; see
+        :class:`~harmony_utils.scoring.ModelSpec`.
+    benchmark : str
+        Catalogue name, file or dataset; see :mod:`harmony_utils.sources`.
+    limit : int
+        Number of questions drawn at random (fixed seed); 0 keeps all.
+    root : Path, optional
+        Run root; the run lies in ``<root>/<benchmark>/<model>``.
+    use_recorded : bool
+        Whether recorded results may stand in for computing. The ``harmony`` command says no.
+
+    Raises
+    ------
+    InputError
+        If the model or benchmark is unknown or cannot be read.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        benchmark: str,
+        *,
+        limit: int = 0,
+        root: Path | str | None = None,
+        use_recorded: bool = True,
+    ) -> None:
+        self.model = model
+        self.benchmark: Benchmark = load_benchmark(benchmark, limit=limit)
+        self.identity = {
+            "model": identify_model(model),
+            "benchmark": {
+                "name": self.benchmark.name,
+                "n_items": len(self.benchmark),
+                "fingerprint": self.benchmark.fingerprint(),
+            },
+        }
+        self.root = Path(root) if root else default_folder()
+        place = Path(self.benchmark.name) / self.identity["model"]["name"]
+        self.run = Run(self.root / place)
+        self._recorded = Run(recorded_folder() / place) if use_recorded else None
+        self._use_recorded = use_recorded
+        self._settings: dict[str, StageSettings] = {}
+
+    # settings -------------------------------------------------------------------------------
+
+    def configure(self, settings: AuditSettings) -> Audit:
+        """Set the settings of all stages; returns the audit itself."""
+        self._settings = {stage: getattr(settings, stage) for stage in STAGES}
+        return self
+
+    def settings(self, stage: str) -> Any:
+        """Return a stage's settings: those given, else those this folder was run with, else
+        the defaults."""
+        if stage not in self._settings:
+            step = self.run.step(stage) or {}
+            self._settings[stage] = stage_settings(stage, **step.get("settings", {}))
+        return self._settings[stage]
+
+    def _set(self, stage: str, values: dict[str, Any]) -> None:
+        if values:
+            self._settings[stage] = stage_settings(stage, **values)
+
+    # steps ----------------------------------------------------------------------------------
+
+    def key(self, name: str) -> str:
+        """Return the key that a step must have to count as finished now."""
+        step = STEPS[name]
+        identity = self.settings(step.stage).identity()
+        if step.fields is not None:
+            identity = {field: identity[field] for field in step.fields}
+        inputs: dict[str, Any] = {need: self.run.hashes(need) for need in step.needs}
+        if not step.needs:
+            inputs = {"identity": self.identity}
+        if name == "scaling":
+            inputs["peers"] = [peer.hashes("harmony") for peer in self.peers()]
+        return step_key(name, version=step.version, settings=identity, inputs=inputs)
+
+    def is_current(self, name: str) -> bool:
+        """Say whether a step and everything it needs is finished and unchanged."""
+        return all(self.is_current(need) for need in STEPS[name].needs) and self.run.is_current(
+            name, self.key(name)
+        )
+
+    def ensure(self, name: str) -> None:
+        """Make a step's files be there: reuse, adopt a recorded result, or compute."""
+        for need in STEPS[name].needs:
+            self.ensure(need)
+        key = self.key(name)
+        if self.run.is_current(name, key):
+            return
+        if self._recorded is not None and self._recorded.is_current(name, key):
+            self._introduce()
+            self.run.adopt(self._recorded, name)
+            return
+        self.compute(name)
+
+    def compute(self, name: str) -> None:
+        """Compute a step from its inputs, whether or not it is finished already."""
+        step = STEPS[name]
+        key = self.key(name)
+        with self.run.lock():
+            self._introduce()
+            started = time.monotonic()
+            COMPUTE[name](self)
+            self.run.finish(
+                name,
+                key=key,
+                files=list(step.files),
+                settings=self.settings(step.stage).model_dump(mode="json"),
+                seconds=round(time.monotonic() - started, 2),
+            )
+        if name == "predictions":
+            discard_parts(self.run.folder)
+
+    def _introduce(self) -> None:
+        """Write who is audited into ``run.json``."""
+        about = {**self.identity, "git_commit": git_commit()}
+        if self.run.record.get("audit", {}) != about:
+            self.run.folder.mkdir(parents=True, exist_ok=True)
+            write_json(self.run.path("run.json"), {**self.run.record, "audit": about})
+
+    # results --------------------------------------------------------------------------------
+
+    def predictions(self, **settings: Any) -> Predictions:
+        """Return the model's answers, scoring the benchmark if need be."""
+        self._set("predictions", settings)
+        self.ensure("predictions")
+        return Predictions.load(self.run.path("predictions.parquet"))
+
+    def distributions(self) -> np.ndarray:
+        """Return log-probabilities, shape (n_items, vocabulary), float16, memory-mapped.
+
+        Recorded results leave them out, so this may have to score the benchmark.
+        """
+        self.ensure("predictions")
+        path = self.run.path("distributions.npy")
+        if not path.exists():
+            self.compute("predictions")
+        return np.load(path, mmap_mode="r")
+
+    def affinity(self, **settings: Any) -> Affinity:
+        """Return the predictive similarity of every pair of items."""
+        self._set("affinity", settings)
+        self.ensure("affinity")
+        divergence = self.divergence()
+        temperature = read_json(self.run.path("affinity.json"))["temperature"]
+        affinity, _ = affinity_from_divergence(divergence, temperature=temperature)
+        return Affinity(divergence, affinity, temperature)
+
+    def divergence(self) -> np.ndarray:
+        """Return Jeffreys divergences, shape (n_items, n_items), float32, memory-mapped."""
+        path = self.run.path("divergence.npy")
+        if not path.exists():
+            self.compute("divergence")
+        return np.load(path, mmap_mode="r")
+
+    def clustering(self, **settings: Any) -> Partition:
+        """Return the induced subdomains."""
+        self._set("clustering", settings)
+        self.ensure("clustering")
+        labels = pd.read_parquet(self.run.path("partition.parquet"))["label"].tolist()
+        return Partition.from_dict({**read_json(self.run.path("partition.json")), "labels": labels})
+
+    def harmony(self, **settings: Any) -> HarmonyResult:
+        """Return HARMONY with its null distribution."""
+        self._set("harmony", settings)
+        self.ensure("harmony")
+        return self.measure()
+
+    def measure(self) -> HarmonyResult:
+        """Compute HARMONY; fast and seeded, so the null draws need not be stored."""
+        settings = self.settings("harmony")
+        return harmony(
+            self.predictions().correct,
+            self.clustering().labels,
+            bandwidth=settings.bandwidth,
+            n_null=settings.n_null,
+            confidence=settings.confidence,
+            random_state=settings.random_state,
+        )
+
+    def rebalancing(self, **settings: Any) -> Rebalancing:
+        """Return what pruning over-represented subdomains changes."""
+        self._set("rebalancing", settings)
+        self.ensure("rebalancing")
+        about = read_json(self.run.path("rebalancing.json"))
+        table = pd.read_parquet(self.run.path("rebalancing.parquet"))
+        return Rebalancing(table, about["balanced_accuracy"], about["kept"])
+
+    def scaling(self, **settings: Any) -> Scaling:
+        """Return trends over this run and the other runs of the same questions."""
+        self._set("scaling", settings)
+        self.ensure("scaling")
+        return Scaling(
+            pd.read_parquet(self.run.path("scaling.parquet")),
+            pd.read_parquet(self.run.path("trends.parquet")),
+        )
+
+    def peers(self) -> list[Run]:
+        """Return the other finished runs that asked the same questions with the same settings.
+
+        Runs below the same root come first; recorded runs fill in models that are not there.
+        """
+        roots = [self.root] + ([recorded_folder()] if self._use_recorded else [])
+        found: dict[str, Run] = {}
+        for root in roots:
+            for run in find_runs(root, self.benchmark.name):
+                name = run.folder.name
+                if name != self.run.folder.name and name not in found and self._comparable(run):
+                    found[name] = run
+        return [found[name] for name in sorted(found)]
+
+    def _comparable(self, other: Run) -> bool:
+        record = other.record
+        if record.get("audit", {}).get("benchmark") != self.identity["benchmark"]:
+            return False
+        steps = record.get("steps", {})
+        stages = ("predictions", "affinity", "clustering", "harmony")
+        return all(
+            stage in steps
+            and stage_settings(stage, **steps[stage]["settings"]).identity()
+            == self.settings(stage).identity()
+            for stage in stages
+        )
+
+    @cached_property
+    def language_model(self) -> scoring.LanguageModel:
+        """The loaded model; the first use takes a while."""
+        settings = self.settings("predictions")
+        return scoring.load_model(
+            self.model,
+            dtype=settings.dtype,
+            device=settings.device,
+            trust_remote_code=settings.trust_remote_code,
+        )
+
+
+def open_audit(
+    *, model: str, benchmark: str, limit: int = 0, run_dir: str = "", use_recorded: bool = True
+) -> Audit:
+    """Open an audit; the first call of every chapter.
+
+    Parameters
+    ----------
+    model, benchmark, limit
+        As in :class:`Audit`.
+    run_dir : str
+        Run root; empty for the project's ``runs/default``.
+    use_recorded : bool
+        Whether recorded results may stand in for computing.
+
+    Returns
+    -------
+    Audit
+        Nothing is computed yet.
+    """
+    if not model or not benchmark:
+        raise InputError("give both a model and a benchmark")
+    return Audit(model, benchmark, limit=limit, root=run_dir or None, use_recorded=use_recorded)

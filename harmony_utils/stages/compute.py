@@ -1,0 +1,134 @@
+"""How each step is computed from the results before it; every function writes its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from harmony_utils import rebalance, scaling, scoring, similarity
+from harmony_utils.files import read_json, write_array, write_atomically, write_json
+from harmony_utils.partition import spectral_partition
+from harmony_utils.predictions import Predictions
+from harmony_utils.runs import Run
+
+if TYPE_CHECKING:
+    from harmony_utils.stages.audit import Audit
+
+
+def _write_parquet(path: Path, table: pd.DataFrame) -> None:
+    write_atomically(path, lambda temporary: table.to_parquet(temporary, index=False))
+
+
+def _compute_predictions(audit: Audit) -> None:
+    scores = scoring.score(
+        audit.language_model,
+        audit.benchmark,
+        audit.settings("predictions"),
+        folder=audit.run.folder,
+    )
+    scores.predictions.save(audit.run.path("predictions.parquet"))
+
+
+def _compute_divergence(audit: Audit) -> None:
+    divergence = similarity.jeffreys_divergence(
+        audit.distributions(), floor=audit.settings("affinity").floor
+    )
+    write_array(audit.run.path("divergence.npy"), divergence)
+
+
+def _compute_affinity(audit: Audit) -> None:
+    divergence = audit.divergence()
+    wanted = audit.settings("affinity").temperature
+    used = similarity.median_temperature(divergence) if wanted == "median" else wanted
+    pairs = divergence[np.triu_indices(len(divergence), 1)]
+    quartiles = [float(q) for q in np.quantile(pairs, [0.25, 0.5, 0.75])]
+    about = {"temperature": float(used), "rule": wanted, "divergence_quartiles": quartiles}
+    write_json(audit.run.path("affinity.json"), about)
+
+
+def _compute_clustering(audit: Audit) -> None:
+    partition = spectral_partition(
+        audit.affinity().affinity, **audit.settings("clustering").model_dump()
+    )
+    about = partition.to_dict()
+    labels = pd.DataFrame({"key": audit.benchmark.keys(), "label": about.pop("labels")})
+    _write_parquet(audit.run.path("partition.parquet"), labels)
+    write_json(audit.run.path("partition.json"), about)
+
+
+def _compute_harmony(audit: Audit) -> None:
+    write_json(audit.run.path("harmony.json"), audit.measure().to_dict())
+
+
+def _compute_rebalancing(audit: Audit) -> None:
+    settings = audit.settings("rebalancing")
+    predictions, labels = audit.predictions(), audit.clustering().labels
+    table = rebalance.prune_ladder(
+        predictions.correct,
+        labels,
+        bandwidth=audit.settings("harmony").bandwidth,
+        **settings.model_dump(),
+    )
+    ids = predictions.table["native_id"].to_numpy()
+    kept = {
+        f"{share:g}": ids[
+            rebalance.pruned_items(labels, share=share, random_state=settings.random_state)
+        ].tolist()
+        for share in settings.shares
+    }
+    balanced = rebalance.balanced_mean(predictions.correct, labels)
+    _write_parquet(audit.run.path("rebalancing.parquet"), table)
+    about = {"balanced_accuracy": float(balanced), "kept": kept}
+    write_json(audit.run.path("rebalancing.json"), about)
+
+
+def _compute_scaling(audit: Audit) -> None:
+    settings = audit.settings("scaling")
+    runs = [audit.run, *audit.peers()]
+    records = [_record(run) for run in runs]
+    cut = {record["base"] for record in records if record["layer"] is not None}
+    for record in records:  # a whole model is the last point of its own early exits
+        if record.pop("base") in cut:
+            record["layer"] = record["layer"] or record["layers"]
+        del record["layers"]
+    table = scaling.scaling_table(records, axis=settings.axis)
+    trends = scaling.trend_table(table, **settings.model_dump(exclude={"axis"}))
+    _write_parquet(audit.run.path("scaling.parquet"), table)
+    _write_parquet(audit.run.path("trends.parquet"), trends)
+
+
+def _record(run: Run) -> dict[str, Any]:
+    """Return what a trend needs to know of one finished run."""
+    result = read_json(run.path("harmony.json"))
+    about = Predictions.load(run.path("predictions.parquet")).meta
+    model = about["model"]
+    return {
+        "base": model["name"].partition("#")[0],
+        "model": model["name"],
+        "family": model["family"],
+        "benchmark": about["benchmark"],
+        "parameters": model["parameters"],
+        "tokens": model["tokens"],
+        "layer": model["layer"],
+        "layers": model["layers"],
+        "accuracy": result["accuracy"],
+        "harmony": result["harmony"],
+        "n_clusters": result["n_clusters"],
+        "n_items": result["n_items"],
+        "p_value": result["null"]["p_value"],
+    }
+
+
+COMPUTE: dict[str, Callable[[Audit], None]] = {
+    "predictions": _compute_predictions,
+    "divergence": _compute_divergence,
+    "affinity": _compute_affinity,
+    "clustering": _compute_clustering,
+    "harmony": _compute_harmony,
+    "rebalancing": _compute_rebalancing,
+    "scaling": _compute_scaling,
+}

@@ -1,0 +1,62 @@
+"""What the stages give, where it is more than one table or array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Affinity:
+    """Predictive similarity of every pair of items.
+
+    Parameters
+    ----------
+    divergence : ndarray of shape (n_items, n_items), float32
+        Jeffreys divergences.
+    affinity : ndarray of shape (n_items, n_items), float32
+        Similarities in 0..1, diagonal 1.
+    temperature : float
+        The temperature used.
+    """
+
+    divergence: np.ndarray
+    affinity: np.ndarray
+    temperature: float
+
+
+@dataclass(frozen=True, eq=False)
+class Rebalancing:
+    """Pruning over-represented subdomains against random pruning.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`harmony_utils.rebalance.prune_ladder`.
+    balanced_accuracy : float
+        Mean accuracy with every subdomain weighted the same; removes nothing.
+    kept : dict of str to list of str
+        Native ids left after capping, for each share (written as text).
+    """
+
+    table: pd.DataFrame
+    balanced_accuracy: float
+    kept: dict[str, list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Trends over the runs of one benchmark.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per run, from :func:`harmony_utils.scaling.scaling_table`.
+    trends : DataFrame
+        One row per family and outcome, from :func:`harmony_utils.scaling.trend_table`.
+    """
+
+    table: pd.DataFrame
+    trends: pd.DataFrame

@@ -1,0 +1,193 @@
+"""Every figure is drawn without a warning, inside its frame, with a telling alternative text."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from harmony_utils import plots
+from harmony_utils.errors import InputError
+from harmony_utils.harmony import harmony, subdomain_table
+from harmony_utils.partition import random_partition, spectral_partition
+from harmony_utils.plots.style import WIDTH, plain_text
+from harmony_utils.plots.trends import count_text
+from harmony_utils.rebalance import prune_ladder
+from harmony_utils.scaling import scaling_table
+from harmony_utils.similarity import affinity_from_divergence, jeffreys_divergence
+from harmony_utils.spectral import spectral_embedding
+
+RNG = np.random.default_rng(0)
+GROUPS = np.repeat(range(4), [40, 30, 20, 10])
+LOGITS = RNG.normal(size=(4, 50))[GROUPS] + RNG.normal(size=(100, 50))
+DIVERGENCE = jeffreys_divergence(LOGITS - np.log(np.exp(LOGITS).sum(axis=1, keepdims=True)))
+AFFINITY, TEMPERATURE = affinity_from_divergence(DIVERGENCE)
+PARTITION = spectral_partition(AFFINITY, max_clusters=8, n_stability=2)
+CORRECT = (np.random.default_rng(1).random(100) < np.array([0.8, 0.6, 0.5, 0.3])[GROUPS]) * 1.0
+MANY = np.arange(100) % 20
+LENGTHS = np.array([[3, 9, 5, 7], [4, 1, 2, np.nan], [8, 6, 4, 2]] * 20, dtype=float)
+EXAMPLE = (
+    "Which organ pumps blood for $5?",
+    [" heart", " lung", "\n", "心"],
+    [0.6, 0.2, 0.1, 0.05],
+)
+
+
+def runs(**axis):
+    return [
+        {
+            "model": f"{family}-{i}",
+            "family": family,
+            "benchmark": "toy",
+            "accuracy": 0.4 + 0.1 * i,
+            "harmony": 0.9 - 0.1 * i,
+            "n_clusters": 4,
+            "n_items": 100,
+            **{name: values[i] for name, values in axis.items()},
+        }
+        for family in ("Gemma 3", "Qwen3")
+        for i in range(3)
+    ]
+
+
+FIGURES = {
+    "answer_margins": lambda: plots.answer_margins(RNG.gamma(2, size=100), CORRECT),
+    "answer_margins, none wrong": lambda: plots.answer_margins(np.zeros(5), np.ones(5)),
+    "option_length_effect": lambda: plots.option_length_effect(
+        LENGTHS, {"sum": np.array([0, 1, -1] * 20), "char": np.array([1, 1, 0] * 20)}
+    ),
+    "option_length_effect, two options": lambda: plots.option_length_effect(
+        LENGTHS[:, :2], {"sum": np.zeros(60, dtype=int)}
+    ),
+    "distribution_examples": lambda: plots.distribution_examples([EXAMPLE] * 5),
+    "distribution_examples, one": lambda: plots.distribution_examples([EXAMPLE]),
+    "divergence_histogram": lambda: plots.divergence_histogram(DIVERGENCE, temperature=TEMPERATURE),
+    "affinity_heatmap": lambda: plots.affinity_heatmap(AFFINITY, PARTITION.labels),
+    "affinity_heatmap, no labels": lambda: plots.affinity_heatmap(AFFINITY),
+    "cluster_choice": lambda: plots.cluster_choice(PARTITION),
+    "cluster_choice, all numbers": lambda: plots.cluster_choice(
+        spectral_partition(AFFINITY[:4, :4], n_stability=2)
+    ),
+    "embedding_scatter": lambda: plots.embedding_scatter(
+        spectral_embedding(AFFINITY, n_components=4)[1], PARTITION.labels
+    ),
+    "embedding_scatter, twenty": lambda: plots.embedding_scatter(
+        spectral_embedding(AFFINITY, n_components=2)[1], MANY
+    ),
+    "subdomain_accuracy": lambda: plots.subdomain_accuracy(subdomain_table(CORRECT, GROUPS)),
+    "subdomain_accuracy, twenty": lambda: plots.subdomain_accuracy(subdomain_table(CORRECT, MANY)),
+    "harmony_mass_bars": lambda: plots.harmony_mass_bars(subdomain_table(CORRECT, GROUPS)),
+    "harmony_mass_bars, names": lambda: plots.harmony_mass_bars(
+        subdomain_table(
+            CORRECT, np.array(["law", "a very long name of a subject indeed"])[MANY % 2]
+        )
+    ),
+    "harmony_null": lambda: plots.harmony_null(harmony(CORRECT, GROUPS, n_null=200)),
+    "harmony_null, constant": lambda: plots.harmony_null(harmony(np.ones(100), GROUPS, n_null=100)),
+    "bandwidth_curve": lambda: plots.bandwidth_curve([4, 3, 2, 1], [0.8, 0.6, 0.5, 0.3]),
+    "pruning_ladder": lambda: plots.pruning_ladder(
+        prune_ladder(CORRECT, GROUPS, shares=[0.1, 0.3, 0.5], n_random=20)
+    ),
+    "scaling_trend": lambda: plots.scaling_trend(
+        scaling_table(runs(parameters=[1.35e8, None, 1.7e9]))
+    ),
+    "scaling_trend, layers": lambda: plots.scaling_trend(scaling_table(runs(layer=[4, 8, 12]))),
+    "method_overview": plots.method_overview,
+}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Draw every figure once, with warnings as errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = {name: draw() for name, draw in FIGURES.items()}
+        for figure, _ in results.values():
+            FigureCanvasAgg(figure).draw()
+    return results
+
+
+def test_every_public_figure_is_drawn_here():
+    assert {name.partition(",")[0] for name in FIGURES} == set(plots.__all__)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_alternative_text_is_a_sentence_with_numbers(drawn, name):
+    alt = drawn[name][1]
+    assert len(alt) > 80
+    assert alt.endswith(".")
+    assert re.search(r"\d", alt)
+    assert "nan" not in alt
+    assert "np." not in alt
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_text_is_readable_and_inside_the_figure(drawn, name):
+    figure = drawn[name][0]
+    for text in figure.findobj(Text):
+        if text.get_visible() and text.get_text():
+            assert text.get_fontsize() >= 10, text.get_text()
+    frame = figure.bbox.padded(6)
+    tight = figure.get_tightbbox().transformed(figure.dpi_scale_trans)
+    assert frame.x0 <= tight.x0
+    assert tight.x1 <= frame.x1
+    assert frame.y0 <= tight.y0
+    assert tight.y1 <= frame.y1
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_card_is_opaque_and_narrow_enough(drawn, name):
+    figure = drawn[name][0]
+    assert figure.get_facecolor()[3] == 1
+    assert figure.get_figwidth() <= (7.5 if name == "method_overview" else WIDTH)
+
+
+def test_figures_are_closed_for_pyplot(drawn):
+    assert drawn
+    assert plt.get_fignums() == []
+
+
+def test_alternative_texts_state_what_the_data_hold():
+    table = subdomain_table([1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1])
+    alt = plots.subdomain_accuracy(table)[1]
+    assert "highest is subdomain 0 with 1.00 (n = 3)" in alt
+    assert "lowest is subdomain 1 with 0.00 (n = 3)" in alt
+    alt = plots.bandwidth_curve([1, 1, 1, 1], [0.9, 0.8, 0.7, 0.6])[1]
+    assert "0.76 at 0.1" in alt
+    alt = plots.answer_margins(np.array([1.0, 3.0, np.nan]), np.array([1, 0, 1]))[1]
+    assert "1 right answers have a median margin of 1.00 nats" in alt
+
+
+def test_large_heat_maps_show_a_sample():
+    big = np.kron(np.eye(2), np.ones((400, 400))).astype(np.float32)
+    figure, alt = plots.affinity_heatmap(big, np.repeat([0, 1], 400))
+    assert "a random 600 of 800" in alt
+    assert figure.axes[0].images[0].get_array().shape == (600, 600)
+
+
+def test_refuses_what_cannot_be_drawn():
+    with pytest.raises(InputError, match="no number of subdomains was chosen"):
+        plots.cluster_choice(random_partition([3, 4]))
+    with pytest.raises(InputError, match="none is a number"):
+        plots.answer_margins(np.array([np.nan]), np.array([1]))
+    with pytest.raises(InputError, match="at least one distribution"):
+        plots.distribution_examples([])
+    with pytest.raises(InputError, match="no run has a value"):
+        plots.scaling_trend(scaling_table(runs()))
+
+
+def test_plain_text_shows_what_cannot_be_seen():
+    assert plain_text(" the ") == "␣the␣"
+    assert plain_text("\n") == "↵"
+    assert plain_text("$x$") == r"\$x\$"
+    assert plain_text("心") == "□"
+    assert plain_text("a" * 30, 5) == "aaaa…"
+
+
+def test_count_text():
+    assert [count_text(v) for v in (1.35e8, 1.7e9, 3e12, 2e3, 12)] == [
+        "135M", "1.7B", "3T", "2k", "12",
+    ]  # fmt: skip

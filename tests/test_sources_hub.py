@@ -1,0 +1,160 @@
+"""Hugging Face datasets: local folders, the shape of hub rows, and a hub that does not answer."""
+
+import socket
+import time
+
+import datasets
+import huggingface_hub
+import pytest
+
+from harmony_utils.errors import InputError
+from harmony_utils.sources import hub, load_benchmark
+from harmony_utils.sources.catalogue import find_entry
+from harmony_utils.sources.convert import to_items
+
+QUESTIONS = [
+    {"stem": "2 + 2 =", "choices": {"text": ["3", "4"], "label": ["1", "2"]}, "key": "2"},
+    {"stem": "3 + 3 =", "choices": {"text": ["6", "5"], "label": ["1", "2"]}, "key": "1"},
+]
+PARAMETERS = "question=stem&options=choices.text&labels=choices.label&gold=key&gold_is=label"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    return tmp_path / "sums"
+
+
+def check_sums(benchmark):
+    assert [item.question for item in benchmark.items] == ["2 + 2 =", "3 + 3 ="]
+    assert [item.options[item.gold] for item in benchmark.items] == ["4", "6"]
+
+
+def test_saved_dataset_is_read(folder):
+    datasets.Dataset.from_list(QUESTIONS).save_to_disk(folder)
+    benchmark = load_benchmark(f"hf:{folder}?{PARAMETERS}")
+    check_sums(benchmark)
+    assert (benchmark.name, benchmark.split) == ("sums", "all")
+    assert benchmark.source == "folder sums"
+
+
+def test_saved_splits_need_a_choice(folder):
+    part = datasets.Dataset.from_list(QUESTIONS)
+    datasets.DatasetDict({"train": part, "test": part}).save_to_disk(folder)
+    benchmark = load_benchmark(f"hf:{folder}?split=test&{PARAMETERS}")
+    check_sums(benchmark)
+    assert (benchmark.name, benchmark.split) == ("sums-test", "test")
+    with pytest.raises(
+        InputError, match="sums: choose a split: add .split= and one of train, test"
+    ):
+        load_benchmark(f"hf:{folder}?{PARAMETERS}")
+    with pytest.raises(InputError, match="has no split 'dev'"):
+        load_benchmark(f"hf:{folder}?split=dev&{PARAMETERS}")
+
+
+def test_folder_with_data_files_is_read(folder):
+    folder.mkdir()
+    datasets.Dataset.from_list(QUESTIONS).to_parquet(folder / "test-00000.parquet")
+    check_sums(load_benchmark(f"hf:{folder}?split=test&{PARAMETERS}"))
+    with pytest.raises(InputError, match="hf:sums: cannot be loaded: ") as caught:
+        load_benchmark(f"hf:{folder}?split=dev&{PARAMETERS}")
+    assert "\n" not in str(caught.value)
+
+
+def test_class_labels_are_indices(folder):
+    data = datasets.Dataset.from_dict(
+        {"question": ["a", "b"], "choices": [["x", "y"], ["x", "y"]], "answer": [1, 0]}
+    )
+    data = data.cast_column("answer", datasets.ClassLabel(names=["first", "second"]))
+    data.save_to_disk(folder)
+    assert [item.gold for item in load_benchmark(f"hf:{folder}").items] == [1, 0]
+
+
+def test_rows_are_checked_like_those_of_a_file(folder):
+    rows = [{"question": "a", "options": ["x", "x"], "gold": 0}]
+    datasets.Dataset.from_list(rows).save_to_disk(folder)
+    with pytest.raises(InputError, match="sums, row 1: options 1 and 2 are both 'x'"):
+        load_benchmark(f"hf:{folder}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("hf:a/b/c", "neither a local folder nor a name such as owner/name"),
+        ("hf:a/b?quest=x", "unknown parameter 'quest' for 'a/b' .did you mean question"),
+        ("hf:a/b?split", "write it as name=value"),
+        ("hf:a/b?split=x&split=y", "'split' stands twice"),
+        ("hf:a/b?gold_is=number", "gold_is=number: choose one of index, position"),
+        ("hf:a/b?shuffle=true", "shuffle=true: choose one of yes, no"),
+    ],
+)
+def test_bad_specs_are_refused_before_any_network(spec, message):
+    with pytest.raises(InputError, match=message):
+        load_benchmark(spec)
+
+
+def test_folders_and_files_are_told_apart(folder):
+    folder.mkdir()
+    with pytest.raises(InputError, match="is a folder: write hf:"):
+        load_benchmark(str(folder))
+    (folder / "a.csv").write_text("question\n")
+    with pytest.raises(InputError, match="is a file: leave out the hf:"):
+        load_benchmark(f"hf:{folder / 'a.csv'}")
+
+
+def test_silent_hub_is_given_up_soon(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", address)
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(hub, "SECONDS_TO_ANSWER", 0.3)
+        start = time.monotonic()
+        with pytest.raises(InputError, match="hub cannot be reached .*offline you can use"):
+            load_benchmark("pubmedqa")
+        assert time.monotonic() - start < 5
+
+
+def test_offline_mode_asks_nobody(monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match="hf:nobody/nothing: cannot be loaded: .*offline you can"):
+        load_benchmark("hf:nobody/nothing?question=a")
+
+
+HUB_ROWS = {
+    "mmlu_pro": {
+        "question_id": 70,
+        "question": "Which comes first?",
+        "options": ["a", "b", "c"],
+        "answer": "B",
+        "answer_index": 1,
+        "category": "business",
+    },
+    "pubmedqa": {
+        "pubid": 1,
+        "question": "Does it help?",
+        "context": {"contexts": ["We asked.", "We saw."], "labels": ["AIMS", "RESULTS"]},
+        "final_decision": "no",
+    },
+    "truthfulqa_mc1": {
+        "question": "Which comes first?",
+        "mc1_targets": {"choices": ["b", "a", "c"], "labels": [1, 0, 0]},
+    },
+    "race_high": {
+        "example_id": "high1.txt",
+        "article": "B is the answer.",
+        "question": "Which?",
+        "options": ["a", "b"],
+        "answer": "B",
+    },
+}
+
+
+@pytest.mark.parametrize("name", HUB_ROWS)
+def test_hub_entries_read_rows_of_their_shape(name):
+    (item,) = to_items([{**HUB_ROWS[name], "_row": 1}], find_entry(name).columns, ["row 1"])
+    assert item.options[item.gold] == ("no" if name == "pubmedqa" else "b")
+    assert item.passage == {"pubmedqa": "We asked.\nWe saw.", "race_high": "B is the answer."}.get(
+        name
+    )
+    assert item.subject == ("business" if name == "mmlu_pro" else None)
