@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.stats import chi2, ncx2
 
 from harmony_utils.errors import InputError
 from harmony_utils.metric import (
@@ -41,6 +41,11 @@ __all__ = [
 
 BLIND_SPOT_LOSS = 0.05
 """A spread of accuracies that lowers HARMONY by less than this goes unseen."""
+
+POWER = 0.8
+"""Without this chance of noticing a spread of one bandwidth, a verdict is ``cannot tell``."""
+
+Verdict = Literal["uneven", "not distinguishable from even", "cannot tell"]
 
 _CHUNK_ELEMENTS = 4_000_000
 
@@ -105,6 +110,44 @@ class HarmonyResult:
     confidence: float
     inequality: dict[str, float]
     blind_spot: bool
+
+    @property
+    def power(self) -> float:
+        """Chance of noticing accuracies that spread by one bandwidth, 0 to 1.
+
+        That of the chi-squared test of equal accuracies at level ``1 - confidence``, where the
+        spread is the weighted standard deviation. 0 where all answers are right or all are wrong.
+        """
+        variance = self.accuracy * (1 - self.accuracy)
+        if variance <= 0:
+            return 0.0
+        distance = self.n_items * min(self.bandwidth**2, variance) / variance
+        freedom = self.n_clusters - 1
+        return float(ncx2.sf(chi2.ppf(self.confidence, freedom), freedom, distance))
+
+    @property
+    def verdict(self) -> Verdict:
+        """What may be said: ``uneven``, ``not distinguishable from even`` or ``cannot tell``."""
+        if self.p_value <= 1 - self.confidence:
+            return "uneven"
+        return "cannot tell" if self.reason else "not distinguishable from even"
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is ``cannot tell``; empty where it is another."""
+        if self.p_value <= 1 - self.confidence:
+            return ""
+        if self.accuracy in (0, 1):
+            return f"every answer is {'right' if self.accuracy else 'wrong'}"
+        if self.blind_spot:
+            return "accuracies differ by more than chance explains, but HARMONY does not see it"
+        if self.power < POWER:
+            return (
+                f"with {self.n_items} questions in {self.n_clusters} subdomains, accuracies that "
+                f"spread by {self.bandwidth:g} would be noticed with a chance of only "
+                f"{self.power:.0%}"
+            )
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; of the null distribution only its summary."""

@@ -283,6 +283,52 @@ def random_partition(sizes: Sequence[int], random_state: int = 0) -> Partition:
     return Partition(labels, len(counts), tuple(np.bincount(labels).tolist()), "random")
 
 
+def central_items(
+    affinity: np.ndarray, labels: np.ndarray, *, n_items: int = 3
+) -> list[np.ndarray]:
+    """Return the items most similar, on average, to the others of their subdomain.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_items, n_items)
+        Symmetric similarities.
+    labels : ndarray of shape (n_items,), int
+        Subdomains 0 to k-1, none empty.
+    n_items : int
+        Items wanted of each subdomain, at least 1; a smaller subdomain gives all it has.
+
+    Returns
+    -------
+    list of ndarray of int
+        Item numbers per subdomain, the most central first; of equals the first item comes first.
+        They show what a subdomain is like at its middle, not how far it reaches.
+
+    Raises
+    ------
+    InputError
+        If ``n_items`` is below 1 or labels and affinity do not belong together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> affinity = np.array([[1, 0.9, 0.8, 0], [0.9, 1, 0.2, 0], [0.8, 0.2, 1, 0], [0, 0, 0, 1]])
+    >>> [found.tolist() for found in central_items(affinity, np.array([0, 0, 0, 1]), n_items=2)]
+    [[0, 1], [3]]
+    """
+    if n_items < 1 or affinity.shape != (len(labels), len(labels)):
+        raise InputError(
+            f"central items: {n_items} wanted, {len(labels)} labels for an affinity of shape "
+            f"{affinity.shape}; want at least 1 and give one label per item"
+        )
+    found = []
+    for label in range(int(np.max(labels)) + 1):
+        members = np.flatnonzero(labels == label)
+        sums = affinity[np.ix_(members, members)].sum(axis=1, dtype=np.float64)
+        closeness = sums - affinity.diagonal()[members]
+        found.append(members[np.argsort(-closeness, kind="stable")[:n_items]])
+    return found
+
+
 def _canonical(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[Hashable]]:
     """Return canonical labels and the original name of each."""
     plain = labels.tolist() if isinstance(labels, np.ndarray) else labels

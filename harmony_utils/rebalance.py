@@ -111,6 +111,68 @@ def prune_ladder(
     return pd.DataFrame(rows).sort_values(["method", "share"], ignore_index=True)
 
 
+def usable_shares(labels: np.ndarray | Sequence[Any], shares: Sequence[float]) -> tuple[float, ...]:
+    """Leave out the shares that are too large for a ladder over these subdomains.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_items,)
+        Subdomain of each item.
+    shares : sequence of float
+        Shares of items removed, between 0 and 1, in rising order.
+
+    Returns
+    -------
+    tuple of float
+        Those that leave at least one item per subdomain.
+
+    Raises
+    ------
+    InputError
+        If none does, or one is not between 0 and 1.
+
+    Examples
+    --------
+    Four items in three subdomains: at most one can leave.
+
+    >>> usable_shares(["a", "a", "b", "c"], [0.2, 0.5])
+    (0.2,)
+    """
+    _, codes, _ = check_items(np.zeros(len(labels)), labels)
+    sizes = np.bincount(codes)
+    usable = tuple(share for share in shares if _n_asked(share, sizes) <= _n_spare(sizes))
+    if shares and not usable:
+        _n_removed(min(shares), sizes)
+    return usable
+
+
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Adjust p-values for their number, by Holm's step-down rule.
+
+    Parameters
+    ----------
+    p_values : array_like of shape (n_tests,)
+        From tests that may depend on each other in any way.
+
+    Returns
+    -------
+    ndarray of shape (n_tests,)
+        In the order given, at most 1. Calling those up to .05 significant errs, in any of them,
+        with a chance of at most .05.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    factors = len(values) - np.arange(len(values))
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1)
+    return adjusted
+
+
 def capped_sizes(sizes: np.ndarray | Sequence[int], n_left: int) -> np.ndarray:
     """Lower the largest subdomains to a common level until ``n_left`` items remain.
 
@@ -253,16 +315,25 @@ def balanced_mean(
 
 def _n_removed(share: float, sizes: np.ndarray) -> int:
     """Return the number of items a share stands for; refuse one that empties a subdomain."""
-    if not 0 <= share < 1:
-        raise InputError(f"share {share}: must lie between 0 and 1")
-    n_items = int(sizes.sum())
-    removed = int(np.floor(share * n_items + 0.5))
-    if removed > n_items - len(sizes):
+    removed = _n_asked(share, sizes)
+    if removed > _n_spare(sizes):
         raise InputError(
-            f"share {share}: removes {removed} of {n_items} items and empties some of the "
+            f"share {share}: removes {removed} of {sizes.sum()} items and empties some of the "
             f"{len(sizes)} subdomains; lower it"
         )
     return removed
+
+
+def _n_asked(share: float, sizes: np.ndarray) -> int:
+    """Return a share of the items as a number, halves rounded up."""
+    if not 0 <= share < 1:
+        raise InputError(f"share {share}: must lie between 0 and 1")
+    return int(np.floor(share * int(sizes.sum()) + 0.5))
+
+
+def _n_spare(sizes: np.ndarray) -> int:
+    """Return how many items can leave with one staying in each subdomain."""
+    return int(sizes.sum()) - len(sizes)
 
 
 def _shuffled_order(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:

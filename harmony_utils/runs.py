@@ -23,6 +23,8 @@ from harmony_utils.errors import InputError
 from harmony_utils.files import content_hash, file_hash, read_json, write_atomically, write_json
 
 RUN_FILE = "run.json"
+#: Long enough for the kernel of a killed audit to end.
+LOCK_SECONDS = 5.0
 _PACKAGES = ("harmony-utils", "torch", "transformers", "numpy", "scipy", "scikit-learn", "pandas")
 
 
@@ -166,12 +168,13 @@ class Run:
         Raises
         ------
         InputError
-            At once, if another process holds it. A killed process holds nothing.
+            If another process holds it and does not let go within :data:`LOCK_SECONDS`. A killed
+        process holds nothing.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / f".{name}.lock")
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=LOCK_SECONDS)
         except Timeout:
             raise InputError(
                 f"{self.folder}: another process is writing this run; wait for it or choose "

@@ -7,9 +7,11 @@ Jeffreys': the sum of both Kullback-Leibler divergences between what the model w
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import numpy as np
+from scipy.stats import rankdata
 
 from harmony_utils.errors import InputError
 
@@ -21,6 +23,9 @@ SUM_TOLERANCE = 0.05
 
 MEDIAN_SIMILARITY = 0.5
 """Similarity of the median pair under the ``"median"`` temperature (our choice)."""
+
+MAX_PAIRS = 500_000
+"""Agreement with given groups is estimated from at most this many pairs, drawn at random."""
 
 _TILE = 1024
 _ROW_CHUNK_ELEMENTS = 8_000_000
@@ -182,6 +187,64 @@ def affinity_from_divergence(
     affinity = np.multiply(divergence, -float(temperature) / 2, dtype=np.float32)
     np.exp(affinity, out=affinity)
     return affinity, float(temperature)
+
+
+def group_auc(
+    affinity: np.ndarray, groups: Sequence[Hashable], *, random_state: int = 0
+) -> float | None:
+    """Return how often two items of one group are more similar than two of different groups.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_items, n_items)
+        Symmetric; larger means more similar.
+    groups : sequence of hashable, length n_items
+        Group of each item, e.g. its subject; items with None are left out.
+    random_state : int
+        Seed of the sample of pairs where there are more than :data:`MAX_PAIRS`.
+
+    Returns
+    -------
+    float or None
+        Between 0 and 1: the area under the ROC curve of similarity as a sign of the same group.
+        0.5 means that similarity knows nothing of the groups; ties count half. None where all
+        pairs are of one kind, as when no item has a group.
+
+    Raises
+    ------
+    InputError
+        If there is not one group per item.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_auc(np.kron(np.eye(2), np.ones((2, 2))), ["law", "law", "logic", "logic"])
+    1.0
+    >>> group_auc(np.ones((3, 3)), [None, None, None]) is None
+    True
+    """
+    n_items = _check_square(affinity, "affinity")
+    if len(groups) != n_items:
+        raise InputError(f"groups: {len(groups)} given for {n_items} items")
+    numbers: dict[Hashable, int] = {}
+    codes = np.array([-1 if g is None else numbers.setdefault(g, len(numbers)) for g in groups])
+    known = np.flatnonzero(codes >= 0)
+    if len(numbers) < 2:
+        return None
+    if len(known) * (len(known) - 1) // 2 <= MAX_PAIRS:
+        one, other = (known[side] for side in np.triu_indices(len(known), 1))
+    else:
+        rng = np.random.default_rng(random_state)
+        first = rng.integers(len(known), size=MAX_PAIRS)
+        second = (first + rng.integers(1, len(known), size=MAX_PAIRS)) % len(known)
+        one, other = known[first], known[second]
+    same = codes[one] == codes[other]
+    n_same = int(same.sum())
+    if n_same in (0, len(same)):
+        return None
+    ranks = rankdata(affinity[one, other])
+    larger = ranks[same].sum() - n_same * (n_same + 1) / 2
+    return float(larger / (n_same * (len(same) - n_same)))
 
 
 def _check_distributions(log_probabilities: np.ndarray, floor: float, block_size: int) -> None:

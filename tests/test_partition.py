@@ -14,6 +14,7 @@ from harmony_utils.errors import InputError
 from harmony_utils.partition import (
     Partition,
     canonical_labels,
+    central_items,
     partition_from_labels,
     random_partition,
     spectral_partition,
@@ -244,3 +245,17 @@ def test_round_trip_through_json():
     assert again.to_dict() == found.to_dict()
     assert again.silhouettes == found.silhouettes
     np.testing.assert_array_equal(again.labels, found.labels)
+
+
+def test_central_items_lie_in_their_own_subdomain():
+    affinity, blocks = planted((12, 8, 2))
+    labels = canonical_labels(blocks)
+    found = central_items(affinity, labels, n_items=3)
+    assert [len(items) for items in found] == [3, 3, 2]
+    assert all((labels[items] == label).all() for label, items in enumerate(found))
+
+
+@pytest.mark.parametrize(("n_labels", "n_items"), [(4, 0), (3, 1)])
+def test_central_items_refuse_what_does_not_belong_together(n_labels, n_items):
+    with pytest.raises(InputError, match="one label per item"):
+        central_items(np.eye(4), np.zeros(n_labels, dtype=int), n_items=n_items)

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from html import escape
 
 import numpy as np
 import pytest
@@ -111,7 +112,8 @@ def drawn():
 
 
 def test_every_public_figure_is_drawn_here():
-    assert {name.partition(",")[0] for name in FIGURES} == set(plots.__all__)
+    displays = {"show", "figure_html"}
+    assert {name.partition(",")[0] for name in FIGURES} == set(plots.__all__) - displays
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -191,3 +193,18 @@ def test_count_text():
     assert [count_text(v) for v in (1.35e8, 1.7e9, 3e12, 2e3, 12)] == [
         "135M", "1.7B", "3T", "2k", "12",
     ]  # fmt: skip
+
+
+def test_a_shown_figure_keeps_its_alternative_text():
+    figure, alt = plots.answer_margins(np.array([0.5, 1.0]), np.array([1.0, 0.0]))
+    html = plots.figure_html(figure, alt + ' "<', caption="5 < 6 & $7")
+    assert escape(alt + ' "<') in html
+    assert "5 &lt; 6 &amp; $7</figcaption>" in html
+    assert "data:image/png;base64,iVBOR" in html
+
+
+@pytest.mark.parametrize(("alt", "caption"), [("", "found"), ("seen", " ")])
+def test_a_figure_without_words_is_refused(alt, caption):
+    figure, _ = plots.answer_margins(np.array([0.5, 1.0]), np.array([1.0, 0.0]))
+    with pytest.raises(InputError, match="alt text"):
+        plots.figure_html(figure, alt, caption=caption)

@@ -12,6 +12,7 @@ from harmony_utils import similarity
 from harmony_utils.errors import InputError
 from harmony_utils.similarity import (
     affinity_from_divergence,
+    group_auc,
     jeffreys_divergence,
     median_temperature,
 )
@@ -175,3 +176,31 @@ def test_refuses_divergences(bad):
         affinity_from_divergence(np.array([[0, bad], [bad, 0]]))
     with pytest.raises(InputError, match="square"):
         affinity_from_divergence(np.zeros((2, 3)))
+
+
+def test_group_auc_is_the_share_of_pairs_in_the_right_order():
+    rng = np.random.default_rng(0)
+    affinity = rng.integers(0, 6, size=(12, 12)) / 5  # with ties
+    affinity = (affinity + affinity.T) / 2
+    groups = ["a", "b", None, "a"] * 3
+    pairs = [(i, j) for i in range(12) for j in range(i) if groups[i] and groups[j]]
+    same = [affinity[i, j] for i, j in pairs if groups[i] == groups[j]]
+    different = [affinity[i, j] for i, j in pairs if groups[i] != groups[j]]
+    expected = np.mean([(s > d) + 0.5 * (s == d) for s in same for d in different])
+    assert group_auc(affinity, groups) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("groups", [[None] * 4, ["a"] * 4, ["a", "b", "c", "d"]])
+def test_group_auc_needs_both_kinds_of_pairs(groups):
+    assert group_auc(np.eye(4), groups) is None
+
+
+def test_group_auc_on_a_sample_of_pairs(monkeypatch):
+    affinity, groups = np.kron(np.eye(2), np.ones((50, 50))), ["a"] * 50 + ["b"] * 50
+    monkeypatch.setattr(similarity, "MAX_PAIRS", 300)
+    assert group_auc(affinity, groups) == 1.0
+
+
+def test_group_auc_refuses_groups_of_other_items():
+    with pytest.raises(InputError, match="3 given for 4"):
+        group_auc(np.eye(4), ["a", "b", "a"])

@@ -7,6 +7,9 @@ Each directive takes one argument and puts Markdown in its place:
 - ``benchmark-licences offline`` or ``hub``: their licences and papers;
 - ``model-table offline`` or ``hub``: the catalogue of models;
 - ``package-docstring MODULE: HEADING``: one section of a module's docstring.
+
+For the API page it also lets docstrings name a function of another module without its path, as long
+as only one has that name, and keeps colons in the docstrings of constants and properties.
 """
 
 from __future__ import annotations
@@ -22,11 +25,13 @@ from docutils.statemachine import StringList
 from pydantic.fields import FieldInfo
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
 
 from harmony_utils.scoring.models import list_models
 from harmony_utils.settings import AuditSettings
 from harmony_utils.sources import list_benchmarks
 
+_kept: dict[str, list[str]] = {}
 _SIGNS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 
 
@@ -110,7 +115,9 @@ def package_docstring(argument: str) -> str:
     module, _, heading = (part.strip() for part in argument.partition(":"))
     text = importlib.import_module(module).__doc__ or ""
     found = re.search(
-        rf"^{re.escape(heading)}\n-+\n(.*?)(?=\n[^\n]+\n-{{3,}}\n|\Z)", text, re.DOTALL | re.MULTILINE
+        rf"^{re.escape(heading)}\n-+\n(.*?)(?=\n[^\n]+\n-{{3,}}\n|\Z)",
+        text,
+        re.DOTALL | re.MULTILINE,
     )
     if not found:
         raise KeyError(f"{module} has no section {heading!r} in its docstring")
@@ -142,10 +149,49 @@ class Generated(SphinxDirective):
         return box.children
 
 
+def find_by_last_name(
+    app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element
+) -> nodes.Element | None:
+    """Resolve a Python reference that its own module does not answer, if one object fits.
+
+    An object inside the module that the reference stands in beats the others.
+    """
+    target = node.get("reftarget", "")
+    if node.get("refdomain") != "py" or "." in target:
+        return None
+    objects = env.get_domain("py").objects
+    found = [name for name in objects if name.rpartition(".")[2] == target]
+    found = [n for n in found if n.startswith(f"{node.get('py:module')}.")] or found
+    if len(found) != 1:
+        return None
+    place = objects[found[0]]
+    return make_refnode(
+        app.builder, node["refdoc"], place.docname, place.node_id, content, found[0]
+    )
+
+
+def keep_text(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Remember the docstring of a value before napoleon takes it apart at its colon."""
+    in_sections = any(line.startswith("---") for line in lines)
+    if what in ("data", "attribute", "property") and not in_sections:
+        _kept[name] = list(lines)
+
+
+def restore_text(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Put the docstring of a value back as it was."""
+    if name in _kept:
+        lines[:] = _kept.pop(name)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives."""
+    """Register the directives and hooks."""
     for name in WRITERS:
         app.add_directive(name, Generated)
+    app.connect("missing-reference", find_by_last_name)
+    app.connect("autodoc-process-docstring", keep_text, priority=400)
+    app.connect("autodoc-process-docstring", restore_text, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -156,18 +202,22 @@ def _benchmarks(where: str) -> list[Any]:
 def _kind(annotation: Any) -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
-        return " or ".join(f"`{value}`" for value in arguments)
+        return _listed([f"`{value}`" for value in arguments])
     if origin in (types.UnionType, typing.Union):
         return " or ".join(_kind(part) for part in arguments)
     if origin is list:
-        return f"list, each a {_kind(arguments[0])}"
+        return f"{_kind(arguments[0])}s, separated by commas"
     names = {int: "whole number", float: "number", bool: "`true` or `false`", str: "text"}
     return names[annotation]
 
 
+def _listed(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
 def _note(field: FieldInfo) -> str:
     changes = (field.json_schema_extra or {}).get("affects_result", True)
-    return "" if changes else " *(speed only: a finished stage stays valid)*"
+    return "" if changes else " *(speed only)*"
 
 
 def _written(value: Any) -> str:
@@ -185,6 +235,8 @@ def _span(low: int, high: int) -> str:
 
 def _table(names: list[str], rows: list[list[str]]) -> str:
     def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        return (
+            "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        )
 
     return "\n".join([line(names), line(["---"] * len(names)), *map(line, rows)])

@@ -4,6 +4,7 @@ Nothing else in the package draws. The figures are closed for pyplot, so a noteb
 it is displayed and nowhere else.
 """
 
+from harmony_utils.plots.display import figure_html, show
 from harmony_utils.plots.harmony import (
     bandwidth_curve,
     harmony_mass_bars,
@@ -32,11 +33,13 @@ __all__ = [
     "distribution_examples",
     "divergence_histogram",
     "embedding_scatter",
+    "figure_html",
     "harmony_mass_bars",
     "harmony_null",
     "method_overview",
     "option_length_effect",
     "pruning_ladder",
     "scaling_trend",
+    "show",
     "subdomain_accuracy",
 ]

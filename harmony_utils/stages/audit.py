@@ -112,7 +112,6 @@ class Audit:
         place = Path(self.benchmark.name) / self.identity["model"]["name"]
         self.run = Run(self.root / place)
         self._recorded = Run(recorded_folder() / place) if use_recorded else None
-        self._use_recorded = use_recorded
         self._settings: dict[str, StageSettings] = {}
 
     # settings -------------------------------------------------------------------------------
@@ -275,9 +274,8 @@ class Audit:
 
         Runs below the same root come first; recorded runs fill in models that are not there.
         """
-        roots = [self.root] + ([recorded_folder()] if self._use_recorded else [])
         found: dict[str, Run] = {}
-        for root in roots:
+        for root in (self.root, recorded_folder()):
             for run in find_runs(root, self.benchmark.name):
                 name = run.folder.name
                 if name != self.run.folder.name and name not in found and self._comparable(run):

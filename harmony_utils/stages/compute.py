@@ -67,18 +67,19 @@ def _compute_harmony(audit: Audit) -> None:
 def _compute_rebalancing(audit: Audit) -> None:
     settings = audit.settings("rebalancing")
     predictions, labels = audit.predictions(), audit.clustering().labels
+    shares = rebalance.usable_shares(labels, settings.shares)
     table = rebalance.prune_ladder(
         predictions.correct,
         labels,
         bandwidth=audit.settings("harmony").bandwidth,
-        **settings.model_dump(),
+        **{**settings.model_dump(), "shares": shares},
     )
     ids = predictions.table["native_id"].to_numpy()
     kept = {
         f"{share:g}": ids[
             rebalance.pruned_items(labels, share=share, random_state=settings.random_state)
         ].tolist()
-        for share in settings.shares
+        for share in shares
     }
     balanced = rebalance.balanced_mean(predictions.correct, labels)
     _write_parquet(audit.run.path("rebalancing.parquet"), table)

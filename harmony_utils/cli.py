@@ -1,0 +1,294 @@
+"""The ``harmony`` command."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from harmony_utils.errors import HarmonyError, InputError
+from harmony_utils.progress import PROGRESS_VARIABLE
+from harmony_utils.settings import STAGES, parse_assignments
+
+#: Typer's base of usage errors; which module it lies in depends on typer's version.
+_UsageProblem: type[Exception] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Audit whether a benchmark's average can be trusted.",
+    epilog="Exit codes: 0 done, 2 bad input or usage, 3 refused by a self-check, "
+    "4 a stage failed, 130 interrupted.",
+)
+out = Console()
+err = Console(stderr=True)
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def audit(
+    model: Annotated[
+        str, typer.Option(help="Catalogue name, folder, GGUF file or hub id [@REVISION][#layer=N].")
+    ] = "smollm2-135m",
+    benchmark: Annotated[
+        str, typer.Option(help="Catalogue name, file, or hf:owner/name?….")
+    ] = "arc_easy",
+    limit: Annotated[int, typer.Option(help="Questions drawn at random; 0 keeps all.")] = 0,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="Run root; the run lies in BENCHMARK/MODEL below.")
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("-p", metavar="STAGE.NAME=VALUE", help="A setting; may be repeated."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Audit one model on one benchmark: six stages, each an executed notebook."""
+    settings = parse_assignments(parameters or [])
+    from harmony_utils import pipeline
+    from harmony_utils.stages import open_audit
+
+    opened = open_audit(
+        model=model,
+        benchmark=benchmark,
+        limit=limit,
+        run_dir=str(out_dir or ""),
+        use_recorded=False,
+    )
+    with _shown_progress() as on_event:
+        pipeline.run_stages(opened, settings, benchmark=benchmark, limit=limit, on_event=on_event)
+    found = pipeline.summary(opened)
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False, allow_nan=False))
+    else:
+        out.print(_summary_table(found))
+        out.print(f"Results and executed notebooks: {found['run_dir']}", soft_wrap=True)
+
+
+@app.command()
+def book(
+    run_dir: Annotated[
+        Path | None,
+        typer.Option("--run", help="Folder of a finished audit; default: the embedded one."),
+    ] = None,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the pages; default: RUN/book.")
+    ] = None,
+) -> None:
+    """Render the book from the notebooks that an audit executed."""
+    from harmony_utils.book import build_book
+    from harmony_utils.runs import Run, default_folder
+
+    folder = run_dir or default_folder() / "arc_easy" / "smollm2-135m"
+    if not (folder / "run.json").exists():
+        raise InputError(f"{folder}: no run.json there; give the folder that `harmony audit` named")
+    with _waiting("building the book"):
+        first = build_book(Run(folder), out_dir or folder / "book")
+    out.print(f"The book: {first.resolve()}", soft_wrap=True)
+
+
+@app.command()
+def models(as_json: JsonFlag = False) -> None:
+    """List models: ready offline, or needing a hub. Other folders and hub ids work too."""
+    from harmony_utils.scoring.models import installed, list_models
+
+    entries = list_models()
+    if as_json:
+        print(json.dumps([entry.model_dump() for entry in entries], ensure_ascii=False))
+        return
+    table = Table(
+        Column("name", no_wrap=True),
+        "parameters",
+        "layers",
+        "ready",
+        "download",
+        "licence",
+        title="Models",
+    )
+    for entry in entries:
+        ready = ("yes" if installed(entry) else "make setup") if entry.offline else "needs a hub"
+        size = f"{entry.download_mb} MB" if entry.download_mb else ""
+        millions = f"{entry.parameters / 1e6:,.0f} M"
+        table.add_row(entry.name, millions, str(entry.layers), ready, size, entry.licence)
+    out.print(table)
+
+
+@app.command()
+def benchmarks(as_json: JsonFlag = False) -> None:
+    """List benchmarks: packaged, or needing a hub. Your own files work too."""
+    from harmony_utils.sources import list_benchmarks
+
+    entries = list_benchmarks()
+    if as_json:
+        print(json.dumps([entry.model_dump() for entry in entries], ensure_ascii=False))
+        return
+    table = Table(
+        Column("name", no_wrap=True),
+        "split",
+        "questions",
+        "options",
+        "subjects",
+        "ready",
+        "licence",
+    )
+    table.title = "Benchmarks"
+    for entry in entries:
+        low, high = entry.n_options
+        table.add_row(
+            entry.name,
+            entry.split,
+            f"{entry.n_items:,}",
+            str(low) if low == high else f"{low}–{high}",
+            str(entry.n_subjects or ""),
+            "yes" if entry.offline else "needs a hub",
+            entry.licence,
+        )
+    out.print(table)
+
+
+@app.command()
+def doctor(as_json: JsonFlag = False) -> None:
+    """Check the set-up, print versions and say what to do."""
+    from dataclasses import asdict
+
+    from harmony_utils.doctor import run_checks
+
+    checks = run_checks()
+    wrong = [check for check in checks if check.state == "wrong"]
+    if as_json:
+        print(json.dumps({"ok": not wrong, "checks": [asdict(c) for c in checks]}))
+    else:
+        table = Table("check", "state", "found", "what to do", title="Set-up")
+        for check in checks:
+            table.add_row(check.name, check.state, check.found, check.advice)
+        out.print(table)
+    if wrong:
+        raise InputError(f"{len(wrong)} of {len(checks)} checks failed; see the advice above")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; every expected failure is one line on stderr and an exit code."""
+    code = 0
+    try:
+        code = app(args=arguments, standalone_mode=False, prog_name="harmony") or 0
+    except _UsageProblem as error:
+        path = error.ctx.command_path if error.ctx else "harmony"
+        _complain(f"{error.format_message()} (`{path} --help` shows the options)")
+        code = 2
+    except HarmonyError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted; the same command goes on from here")
+        code = 130
+    sys.exit(code)
+
+
+def _complain(message: str) -> None:
+    print(f"harmony: {message}", file=sys.stderr)
+
+
+def _summary_table(found: dict[str, Any]) -> Table:
+    """Arrange the main results of an audit."""
+    null = found["null"]
+    table = Table(title=f"{found['model']} on {found['benchmark']}", show_header=False)
+    table.add_row("questions", f"{found['n_items']:,}")
+    table.add_row(f"accuracy ({found['normalisation']})", f"{found['accuracy']:.3f}")
+    table.add_row("accuracy (char)", f"{found['accuracy_norm']:.3f}")
+    table.add_row("subdomains", str(found["k"]))
+    table.add_row("HARMONY", f"{found['harmony']:.3f}")
+    table.add_row("  from sizes alone", f"{found['parts']['size']:.3f}")
+    table.add_row("  shuffled labels", f"{null['lo']:.3f} – {null['hi']:.3f}")
+    table.add_row("  p-value", f"{null['p_value']:.3f}")
+    return table
+
+
+@contextmanager
+def _waiting(message: str) -> Iterator[None]:
+    """Show a spinner on a terminal, else one line."""
+    if err.is_terminal:
+        with err.status(message):
+            yield
+    else:
+        print(message, file=sys.stderr, flush=True)
+        yield
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Any]:
+    """Yield a listener to stage events: a bar on a terminal, else one line per stage."""
+    if not err.is_terminal:
+
+        def tell(stage: str, event: str) -> None:
+            if event != "start":
+                print(f"{stage}: {event}", file=sys.stderr, flush=True)
+
+        yield tell
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with tempfile.TemporaryDirectory(prefix="harmony-") as scratch:
+        path = Path(scratch) / "progress.json"
+        os.environ[PROGRESS_VARIABLE] = str(path)
+        stop = threading.Event()
+        with Progress(*columns, console=err, transient=True) as bars:
+            stages = bars.add_task("stages", total=len(STAGES))
+            detail = bars.add_task("", total=None, visible=False)
+
+            def listen(stage: str, event: str) -> None:
+                if event == "start":
+                    path.unlink(missing_ok=True)
+                    bars.update(stages, description=f"stages ({stage})")
+                    bars.update(detail, visible=False)
+                else:
+                    bars.advance(stages)
+
+            def watch() -> None:
+                while not stop.wait(0.3):
+                    try:
+                        state = json.loads(path.read_text(encoding="utf-8"))
+                    except (OSError, ValueError):
+                        continue
+                    bars.update(
+                        detail,
+                        description=state["label"],
+                        completed=state["done"],
+                        total=state["total"],
+                        visible=True,
+                    )
+
+            watcher = threading.Thread(target=watch, daemon=True)
+            watcher.start()
+            try:
+                yield listen
+            finally:
+                stop.set()
+                watcher.join()
+                del os.environ[PROGRESS_VARIABLE]
+
+
+if __name__ == "__main__":
+    main()

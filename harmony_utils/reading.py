@@ -1,0 +1,170 @@
+"""Results in words: what may be said of them, and what may not.
+
+Every function returns a paragraph or list in Markdown, for a notebook, a card or a terminal.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from harmony_utils.harmony import HarmonyResult
+from harmony_utils.rebalance import holm
+
+LEVEL = 0.05
+"""A p-value up to this, adjusted for the number of tests, is called significant."""
+
+
+def harmony_reading(result: HarmonyResult) -> str:
+    """Say where a HARMONY lies in its null distribution and what lowers it.
+
+    Parameters
+    ----------
+    result : HarmonyResult
+        From :func:`~harmony_utils.harmony.harmony`.
+
+    Returns
+    -------
+    str
+        The verdict first. No benchmark is called even because its HARMONY is high.
+
+    Examples
+    --------
+    Eight questions say nothing, however high the number is.
+
+    >>> from harmony_utils.harmony import harmony
+    >>> result = harmony([0, 1, 0, 1, 0, 1, 0, 1], [0, 0, 0, 0, 1, 1, 1, 1], n_null=100)
+    >>> round(result.harmony, 6), harmony_reading(result)[:17]
+    (1.0, '**Cannot tell.** ')
+    """
+    place = (
+        "below that range"
+        if result.harmony < result.null_low
+        else "above that range, more even than most deals"
+        if result.harmony > result.null_high
+        else "inside that range"
+    )
+    parts = [
+        f"**{_capital(result.verdict)}.**",
+        f"{_capital(result.reason)}." if result.reason else "",
+        f"HARMONY is {result.harmony:.3f}, for {_count(result.n_items, 'question')} in "
+        f"{result.n_clusters} subdomains at a bandwidth of {result.bandwidth:g}.",
+        f"Of {len(result.null)} random deals of the same questions, {result.confidence:.0%} lie "
+        f"between {result.null_low:.3f} and {result.null_high:.3f}; the observed value lies "
+        f"{place} (p = {p_text(result.p_value)}).",
+        f"Sizes alone would give {result.size_part:.3f}; differences in accuracy change that by "
+        f"{signed(result.performance_part)}.",
+        f"The lowest subdomain lies {result.inequality['worst_gap']:.3f} below the mean of "
+        f"{result.accuracy:.3f}.",
+    ]
+    if result.verdict == "not distinguishable from even":
+        parts.append(
+            f"Accuracies that spread by {result.bandwidth:g} would have been noticed with a chance "
+            f"of {result.power:.0%}; smaller differences may be there."
+        )
+    if result.blind_spot:
+        parts.append(
+            "**Blind spot:** subdomains lie far from the mean on both sides. Read the accuracies, "
+            "not the score."
+        )
+    return " ".join(part for part in parts if part)
+
+
+def rebalancing_reading(table: pd.DataFrame) -> str:
+    """Say what capping changes, and how much of it is more than chance.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`~harmony_utils.rebalance.prune_ladder`, with at least one share above 0.
+
+    Returns
+    -------
+    str
+        Significance is stated after Holm's correction for the number of shares.
+    """
+    capped = table[(table["method"] == "cap") & (table["share"] > 0)]
+    start = table[table["share"] == 0].iloc[0]
+    last = capped.iloc[-1]
+    control = table[table["method"] == "random"].iloc[-1]
+    p_values = capped["p_value"].to_numpy()
+    alone, adjusted = int((p_values <= LEVEL).sum()), int((holm(p_values) <= LEVEL).sum())
+    n_tests = len(capped)
+    conclusion = (
+        "So the largest subdomains pull the average by more than chance explains."
+        if adjusted
+        else "So no pull of the largest subdomains on the average is shown; with few questions, "
+        "one may be there all the same."
+    )
+    return " ".join(
+        [
+            f"All {_count(int(start['n_left']), 'question')} give an accuracy of "
+            f"{start['accuracy']:.3f}.",
+            f"With {last['share']:.0%} removed, capping gives {last['accuracy']:.3f} on average "
+            f"({signed(last['accuracy_shift'])}) and random removal {control['accuracy']:.3f}; "
+            f"HARMONY goes from {start['harmony']:.3f} to {last['harmony']:.3f} and "
+            f"{control['harmony']:.3f}.",
+            f"The shift in accuracy has p ≤ {LEVEL:g} at {alone} of {_count(n_tests, 'share')} "
+            f"taken alone, and at {adjusted} after Holm's correction for {n_tests}.",
+            conclusion,
+        ]
+    )
+
+
+def scaling_reading(trends: pd.DataFrame) -> str:
+    """Say, for every family and outcome, whether there is a trend or why that cannot be told.
+
+    Parameters
+    ----------
+    trends : DataFrame
+        From :func:`~harmony_utils.scaling.trend_table`.
+
+    Returns
+    -------
+    str
+        A Markdown list, one line per row.
+    """
+    lines = []
+    for row in trends.itertuples():
+        name = "HARMONY" if row.outcome == "harmony" else row.outcome
+        line = f"- {_capital(name)}, {row.family}, {_count(row.n, 'run')}: **{row.verdict}**"
+        if row.reason:
+            line += f" ({row.reason})"
+        if not pd.isna(row.rho):
+            line += (
+                f"; rank correlation {signed(row.rho, 2)}, {row.confidence:.0%} interval "
+                f"{signed(row.low, 2)} to {signed(row.high, 2)}, p = {p_text(row.p_value)}"
+            )
+        lines.append(line + ".")
+    return "\n".join(lines)
+
+
+def p_text(p_value: float) -> str:
+    """Write a p-value with three digits; a very small one with one.
+
+    Examples
+    --------
+    >>> p_text(0.0312), p_text(0.0004998)
+    ('0.031', '0.0005')
+    """
+    return f"{p_value:.3f}" if p_value >= 0.001 else f"{p_value:.1g}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Write a difference with its sign, a true minus; one that rounds to nothing has none.
+
+    Examples
+    --------
+    >>> signed(-0.0214), signed(0.5, 2), signed(-0.00001)
+    ('−0.021', '+0.50', '0.000')
+    """
+    rounded = round(value, digits) + 0.0
+    text = f"{abs(rounded):.{digits}f}"
+    return text if rounded == 0 else ("−" if rounded < 0 else "+") + text
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

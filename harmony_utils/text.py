@@ -1,0 +1,47 @@
+"""Sentences computed from a run, shown among the text of a notebook."""
+
+from __future__ import annotations
+
+import re
+
+from IPython.display import Markdown, display
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+!|$~&-])")
+
+
+def say(text: str) -> None:
+    """Display a paragraph of Markdown; the last line of a notebook cell.
+
+    What depends on the run is said this way, so that a chapter stays true for another model.
+
+    Parameters
+    ----------
+    text : str
+        Markdown. Text from outside, such as a question, goes through :func:`quote` first.
+    """
+    display(Markdown(text))
+
+
+def quote(text: str, *, limit: int = 120) -> str:
+    """Make any text safe inside Markdown, on one line and in quotation marks.
+
+    Parameters
+    ----------
+    text : str
+        For example a question of a benchmark.
+    limit : int
+        Longest result in characters, the marks not counted; longer text ends in an ellipsis.
+
+    Returns
+    -------
+    str
+        Nothing in it is markup.
+
+    Examples
+    --------
+    >>> quote("Is *this*\\n$5?")
+    '“Is \\\\*this\\\\* \\\\$5?”'
+    """
+    line = " ".join(text.split())
+    line = line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return "“" + _MARKUP.sub(r"\\\1", line) + "”"

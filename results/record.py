@@ -1,0 +1,43 @@
+"""Compute the recorded results: audits of the embedded models, reduced to ids and numbers.
+
+Run it with ``make recorded``. The default audit keeps its divergences so that every chapter can be
+read without a model; the others keep what a trend needs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from harmony_utils.runs import recorded_folder
+from harmony_utils.stages import STEPS, open_audit
+
+DEFAULT = "smollm2-135m"
+BENCHMARK = "arc_easy"
+#: Early exits of the default model, and another family as a point of comparison.
+OTHERS = (*(f"{DEFAULT}#layer={layer}" for layer in (5, 10, 15, 20, 25)), "gemma3-270m")
+LARGE = {"distributions.npy", "divergence.npy"}
+
+
+def record(model: str, root: Path, *, last: str, drop: set[str]) -> None:
+    """Audit one model up to a step and copy what is kept."""
+    audit = open_audit(model=model, benchmark=BENCHMARK, run_dir=str(root), use_recorded=False)
+    audit.ensure(last)
+    audit.run.copy_slim(
+        recorded_folder() / audit.run.folder.relative_to(root),
+        keep={file for step in STEPS.values() for file in step.files} - drop,
+    )
+    print(f"{model}: HARMONY {audit.harmony().harmony:.3f}", flush=True)
+
+
+def main() -> None:
+    """Record all audits; those of other models first, because the default's trends use them."""
+    with tempfile.TemporaryDirectory(prefix="harmony-") as folder:
+        root = Path(folder)
+        for model in OTHERS:
+            record(model, root, last="harmony", drop=LARGE)
+        record(DEFAULT, root, last="rebalancing", drop={"distributions.npy"})
+
+
+if __name__ == "__main__":
+    main()
