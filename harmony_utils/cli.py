@@ -47,7 +47,10 @@ def _root(context: typer.Context) -> None:
 @app.command()
 def audit(
     model: Annotated[
-        str, typer.Option(help="Catalogue name, folder, GGUF file or hub id [@REVISION][#layer=N].")
+        str,
+        typer.Option(
+            help="Catalogue name, folder, GGUF file or hub id, with @REVISION or #layer=N."
+        ),
     ] = "smollm2-135m",
     benchmark: Annotated[
         str, typer.Option(help="Catalogue name, file, or hf:owner/name?….")
@@ -219,6 +222,7 @@ def _summary_table(found: dict[str, Any]) -> Table:
     table.add_row("  from sizes alone", f"{found['parts']['size']:.3f}")
     table.add_row("  shuffled labels", f"{null['lo']:.3f} – {null['hi']:.3f}")
     table.add_row("  p-value", f"{null['p_value']:.3f}")
+    table.add_row("verdict", found["verdict"]["label"])
     return table
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, ncx2
+from scipy.special import chdtri, chndtr
 
 from harmony_utils.errors import InputError
 from harmony_utils.metric import (
@@ -123,7 +123,7 @@ class HarmonyResult:
             return 0.0
         distance = self.n_items * min(self.bandwidth**2, variance) / variance
         freedom = self.n_clusters - 1
-        return float(ncx2.sf(chi2.ppf(self.confidence, freedom), freedom, distance))
+        return float(1 - chndtr(chdtri(freedom, 1 - self.confidence), freedom, distance))
 
     @property
     def verdict(self) -> Verdict:
@@ -166,6 +166,7 @@ class HarmonyResult:
             },
             "inequality": dict(self.inequality),
             "blind_spot": self.blind_spot,
+            "verdict": {"label": self.verdict, "reason": self.reason, "power": self.power},
         }
 
 
@@ -392,4 +393,4 @@ def _differ(
     if math.sqrt(variance) < bandwidth / 2:
         return False
     statistic = len(scores) * variance / scores.var()
-    return bool(statistic > chi2.ppf(confidence, len(sizes) - 1))
+    return bool(statistic > chdtri(len(sizes) - 1, 1 - confidence))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from harmony_utils.errors import InputError
 
@@ -147,7 +147,7 @@ def wilson_interval(
     share: np.ndarray, n: np.ndarray, *, confidence: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Wilson's score interval of a share among ``n`` trials; shapes as given."""
-    z = norm.ppf((1 + confidence) / 2)
+    z = ndtri((1 + confidence) / 2)
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)

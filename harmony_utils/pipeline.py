@@ -14,8 +14,9 @@ import nbformat
 import papermill
 from papermill.exceptions import PapermillExecutionError
 
-from harmony_utils.errors import InputError, StageError
+from harmony_utils.errors import InputError, RefusedError, StageError
 from harmony_utils.files import content_hash, file_hash, read_json, write_atomically, write_text
+from harmony_utils.hub import HubUnreachableError
 from harmony_utils.predictions import Predictions
 from harmony_utils.progress import PROGRESS_VARIABLE
 from harmony_utils.runs import project_folder
@@ -119,10 +120,13 @@ def summary(audit: Audit) -> dict[str, Any]:
         "harmony": result["harmony"],
         "bandwidth": result["bandwidth"],
         "temperature": read_json(run.path("affinity.json"))["temperature"],
-        **{name: result[name] for name in ("parts", "null", "inequality", "blind_spot")},
+        **{name: result[name] for name in _SHOWN},
         "warnings": read_json(run.path("partition.json"))["warnings"],
         "run_dir": str(run.folder),
     }
+
+
+_SHOWN = ("parts", "null", "inequality", "blind_spot", "verdict")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -172,8 +176,11 @@ def _execute(audit: Audit, stage: str, parameters: dict[str, Any]) -> None:
         except PapermillExecutionError as error:
             failed = audit.run.path(f"notebooks/failed/{name}")
             write_atomically(failed, lambda temporary: shutil.copyfile(output, temporary))
-            if error.ename in ("InputError", "RefusedError"):
-                raise InputError(f"stage {stage}: {error.evalue}") from None
+            known = {
+                kind.__name__: kind for kind in (InputError, HubUnreachableError, RefusedError)
+            }
+            if error.ename in known:
+                raise known[error.ename](f"stage {stage}: {error.evalue}") from None
             raise StageError(
                 f"stage {stage} failed: {error.ename}: {error.evalue}; its notebook as far as "
                 f"it ran: {failed}"
@@ -202,7 +209,7 @@ def _kernel_surroundings(scratch: str) -> Iterator[None]:
     """Set what a kernel inherits: quiet start, own IPython folder, threads on purpose."""
     profile = Path(scratch) / "ipython" / "profile_default"
     profile.mkdir(parents=True)
-    quiet = "c = get_config()\nc.IPKernelApp.log_level = 40\n"
+    quiet = "c = get_config()\nc.IPKernelApp.log_level = 50\n"
     (profile / "ipython_kernel_config.py").write_text(quiet, encoding="utf-8")
     wanted = {"IPYTHONDIR": str(Path(scratch) / "ipython")}
     defaults = {

@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -107,7 +107,13 @@ class Predictions:
         if name not in get_args(Normalisation):
             raise InputError(f"normalisation {name!r}: choose {', '.join(get_args(Normalisation))}")
         scores = _pad(self.table["loglik"])
-        return scores if name == "sum" else scores / _pad(self.table[_LENGTHS[name]])
+        return scores if name == "sum" else scores / self.lengths(name)
+
+    def lengths(self, unit: Literal["char", "byte", "token"]) -> np.ndarray:
+        """Return each option's length, shape (n_items, max_options), NaN where unknown or none."""
+        if unit not in _LENGTHS:
+            raise InputError(f"unit {unit!r}: choose {', '.join(_LENGTHS)}")
+        return _pad(self.table[_LENGTHS[unit]])
 
     def correct_by(self, normalisation: Normalisation) -> np.ndarray:
         """Return correctness under another normalisation, shape (n_items,).

@@ -48,8 +48,8 @@ def harmony_reading(result: HarmonyResult) -> str:
         f"{_capital(result.reason)}." if result.reason else "",
         f"HARMONY is {result.harmony:.3f}, for {_count(result.n_items, 'question')} in "
         f"{result.n_clusters} subdomains at a bandwidth of {result.bandwidth:g}.",
-        f"Of {len(result.null)} random deals of the same questions, {result.confidence:.0%} lie "
-        f"between {result.null_low:.3f} and {result.null_high:.3f}; the observed value lies "
+        f"Of {len(result.null)} random deals of the same questions, {100 * result.confidence:g} % "
+        f"lie between {result.null_low:.3f} and {result.null_high:.3f}; the observed value lies "
         f"{place} (p = {p_text(result.p_value)}).",
         f"Sizes alone would give {result.size_part:.3f}; differences in accuracy change that by "
         f"{signed(result.performance_part)}.",
@@ -92,8 +92,8 @@ def rebalancing_reading(table: pd.DataFrame) -> str:
     conclusion = (
         "So the largest subdomains pull the average by more than chance explains."
         if adjusted
-        else "So no pull of the largest subdomains on the average is shown; with few questions, "
-        "one may be there all the same."
+        else "So no pull of the largest subdomains on the average is shown. One that is too small "
+        "for so many questions to show may be there all the same."
     )
     return " ".join(
         [
@@ -101,8 +101,8 @@ def rebalancing_reading(table: pd.DataFrame) -> str:
             f"{start['accuracy']:.3f}.",
             f"With {last['share']:.0%} removed, capping gives {last['accuracy']:.3f} on average "
             f"({signed(last['accuracy_shift'])}) and random removal {control['accuracy']:.3f}; "
-            f"HARMONY goes from {start['harmony']:.3f} to {last['harmony']:.3f} and "
-            f"{control['harmony']:.3f}.",
+            f"HARMONY goes from {start['harmony']:.3f} to {last['harmony']:.3f} by capping and to "
+            f"{control['harmony']:.3f} at random.",
             f"The shift in accuracy has p ≤ {LEVEL:g} at {alone} of {_count(n_tests, 'share')} "
             f"taken alone, and at {adjusted} after Holm's correction for {n_tests}.",
             conclusion,
@@ -131,7 +131,7 @@ def scaling_reading(trends: pd.DataFrame) -> str:
             line += f" ({row.reason})"
         if not pd.isna(row.rho):
             line += (
-                f"; rank correlation {signed(row.rho, 2)}, {row.confidence:.0%} interval "
+                f"; rank correlation {signed(row.rho, 2)}, {100 * row.confidence:g} % interval "
                 f"{signed(row.low, 2)} to {signed(row.high, 2)}, p = {p_text(row.p_value)}"
             )
         lines.append(line + ".")

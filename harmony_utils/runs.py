@@ -152,6 +152,7 @@ class Run:
         shutil.rmtree(target, ignore_errors=True)
         record = {k: v for k, v in self.record.items() if k != "notebooks"}
         for step in record["steps"].values():
+            step.pop("origin", None)
             step["dropped"] = [file for file in step["files"] if file not in keep]
             for file, about in step["files"].items():
                 about.pop("mtime_ns", None)
@@ -169,7 +170,7 @@ class Run:
         ------
         InputError
             If another process holds it and does not let go within :data:`LOCK_SECONDS`. A killed
-        process holds nothing.
+            process holds nothing.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / f".{name}.lock")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 from IPython.display import Markdown, display
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+!|$~&-])")
@@ -20,6 +21,26 @@ def say(text: str) -> None:
         Markdown. Text from outside, such as a question, goes through :func:`quote` first.
     """
     display(Markdown(text))
+
+
+def table(frame: pd.DataFrame, *, index: bool = False, digits: int = 3) -> None:
+    """Display a small table; the last line of a notebook cell.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Text in it is shown as it is, markup and dollar signs included.
+    index : bool
+        Whether the names of the rows are shown.
+    digits : int
+        Digits after the point of every floating-point number.
+    """
+    with pd.option_context("display.html.use_mathjax", False, "display.max_colwidth", None):
+        html = frame.to_html(
+            index=index, border=0, float_format=f"{{:.{digits}f}}".format, na_rep="–"
+        )
+    plain = frame.to_string(index=index, float_format=f"{{:.{digits}f}}".format, na_rep="–")
+    display({"text/html": html, "text/plain": plain}, raw=True)
 
 
 def quote(text: str, *, limit: int = 120) -> str:

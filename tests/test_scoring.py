@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from harmony_utils import hub
 from harmony_utils.errors import InputError
 from harmony_utils.items import Benchmark, Item
 from harmony_utils.scoring import load_model, render_item, score
-from harmony_utils.scoring import score as score_module
+from harmony_utils.scoring import scores as scores_module
 from harmony_utils.scoring.forward import encode
 from harmony_utils.scoring.models import ModelSpec, identify_model
 from harmony_utils.scoring.prompts import Prompt, build_prompt, choose_examples
@@ -167,7 +172,7 @@ def test_scoring_goes_on_after_a_kill_without_scoring_again(
 ):
     settings = PredictionsSettings(chunk_size=2)
     whole = score(model, benchmark, settings)
-    original = score_module.__globals__["_score_chunk"]
+    original = scores_module._score_chunk
     scored = []
 
     def counted(forward, language_model, bench, chunk, given):
@@ -176,7 +181,7 @@ def test_scoring_goes_on_after_a_kill_without_scoring_again(
         scored.append(list(chunk))
         return original(forward, language_model, bench, chunk, given)
 
-    monkeypatch.setitem(score_module.__globals__, "_score_chunk", counted)
+    monkeypatch.setattr(scores_module, "_score_chunk", counted)
     with pytest.raises(KeyboardInterrupt):
         score(model, benchmark, settings, folder=tmp_path)
     assert not (tmp_path / "distributions.npy").exists()
@@ -185,7 +190,7 @@ def test_scoring_goes_on_after_a_kill_without_scoring_again(
         scored.append(list(chunk))
         return original(forward, language_model, bench, chunk, given)
 
-    monkeypatch.setitem(score_module.__globals__, "_score_chunk", rest)
+    monkeypatch.setattr(scores_module, "_score_chunk", rest)
     resumed = score(model, benchmark, settings, folder=tmp_path)
     assert scored == [[0, 1], [2, 3], [4]]
     assert resumed.predictions.table["loglik"].map(list).tolist() == (
@@ -245,12 +250,35 @@ def test_a_hub_that_is_not_there_is_said_at_once(monkeypatch):
         load_model("nobody/nothing")
 
 
+def test_a_silent_hub_is_given_up_soon(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(hub, "SECONDS_TO_ANSWER", 0.3)
+        start = time.monotonic()
+        with pytest.raises(InputError, match=r"cannot be reached .*not downloaded before"):
+            identify_model("nobody/nothing")
+        assert time.monotonic() - start < 5
+
+
+def test_a_model_downloaded_before_needs_no_hub(tiny_model, tmp_path, monkeypatch):
+    snapshot = tmp_path / "models--owner--tiny" / "snapshots" / ("a" * 40)
+    shutil.copytree(tiny_model, snapshot)
+    references = tmp_path / "models--owner--tiny" / "refs"
+    references.mkdir()
+    (references / "main").write_text("a" * 40)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert identify_model("owner/tiny")["version"] == "a" * 40
+    model = load_model("owner/tiny", device="cpu")
+    assert model.vocabulary == 320
+
+
 def test_identity_changes_with_local_weights(tiny_model):
     before = identify_model(str(tiny_model))
     weights = next(tiny_model.glob("*.safetensors"))
     stat = weights.stat()
-    import os
-
     os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     assert identify_model(str(tiny_model)) != before
     os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns))

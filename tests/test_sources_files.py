@@ -185,7 +185,7 @@ def test_gold_that_reads_two_ways_is_refused_unless_said():
 def test_numbers_from_one_are_refused_unless_said():
     places = [f"row {i}" for i in range(12)]
     options = [["x", "y", "z"]] * 12
-    with pytest.raises(InputError, match="add .gold_is=position after the file name"):
+    with pytest.raises(InputError, match=r"add .gold_is=position after the file name"):
         read_golds([1, 2, 3] * 4, options, places)
     with pytest.raises(InputError, match="unclear whether they count from 0 or from 1"):
         read_golds([1, 2] * 6, options, places)

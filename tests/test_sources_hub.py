@@ -7,8 +7,9 @@ import datasets
 import huggingface_hub
 import pytest
 
+from harmony_utils import hub
 from harmony_utils.errors import InputError
-from harmony_utils.sources import hub, load_benchmark
+from harmony_utils.sources import load_benchmark
 from harmony_utils.sources.catalogue import find_entry
 from harmony_utils.sources.convert import to_items
 
@@ -45,7 +46,7 @@ def test_saved_splits_need_a_choice(folder):
     check_sums(benchmark)
     assert (benchmark.name, benchmark.split) == ("sums-test", "test")
     with pytest.raises(
-        InputError, match="sums: choose a split: add .split= and one of train, test"
+        InputError, match=r"sums: choose a split: add .split= and one of train, test"
     ):
         load_benchmark(f"hf:{folder}?{PARAMETERS}")
     with pytest.raises(InputError, match="has no split 'dev'"):
@@ -109,7 +110,7 @@ def test_silent_hub_is_given_up_soon(monkeypatch):
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(hub, "SECONDS_TO_ANSWER", 0.3)
         start = time.monotonic()
-        with pytest.raises(InputError, match="hub cannot be reached .*offline you can use"):
+        with pytest.raises(InputError, match=r"hub cannot be reached .*offline you can use"):
             load_benchmark("pubmedqa")
         assert time.monotonic() - start < 5
 
@@ -117,7 +118,7 @@ def test_silent_hub_is_given_up_soon(monkeypatch):
 def test_offline_mode_asks_nobody(monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    with pytest.raises(InputError, match="hf:nobody/nothing: cannot be loaded: .*offline you can"):
+    with pytest.raises(InputError, match=r"hf:nobody/nothing: cannot be loaded: .*offline you can"):
         load_benchmark("hf:nobody/nothing?question=a")
 
 

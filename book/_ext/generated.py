@@ -8,8 +8,8 @@ Each directive takes one argument and puts Markdown in its place:
 - ``model-table offline`` or ``hub``: the catalogue of models;
 - ``package-docstring MODULE: HEADING``: one section of a module's docstring.
 
-For the API page it also lets docstrings name a function of another module without its path, as long
-as only one has that name, and keeps colons in the docstrings of constants and properties.
+For the API page it also lets docstrings name a function without the module it is defined in, as
+long as only one has that name, and keeps colons in the docstrings of constants and properties.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _SIGNS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "belo
 
 
 def settings_table(stage: str) -> str:
-    """Return one row per parameter of a stage: name, default, what is allowed, meaning."""
+    """Return one row per parameter of a stage: name, default, meaning, what is allowed."""
     section = AuditSettings.model_fields[stage].annotation
     rows = [
         [
             f"`{stage}.{name}`",
             f"`{_written(field.default)}`",
-            allowed(field),
             field.description + _note(field),
+            allowed(field),
         ]
         for name, field in section.model_fields.items()
     ]
-    return _table(["parameter", "default", "allowed", "meaning"], rows)
+    return _table(["parameter", "default", "meaning", "allowed"], rows)
 
 
 def allowed(field: FieldInfo) -> str:
@@ -62,7 +62,11 @@ def allowed(field: FieldInfo) -> str:
 
 
 def benchmark_table(where: str) -> str:
-    """Return one row per benchmark that is packaged (``offline``) or on a hub (``hub``)."""
+    """Return one row per benchmark that is packaged (``offline``) or on a hub (``hub``).
+
+    What was decided in reading each one follows as a list, for width.
+    """
+    entries = _benchmarks(where)
     rows = [
         [
             f"`{entry.name}`",
@@ -71,12 +75,12 @@ def benchmark_table(where: str) -> str:
             _span(*entry.n_options),
             f"{entry.n_subjects} ({entry.subject_kind})" if entry.n_subjects else "–",
             entry.split,
-            entry.note or "–",
         ]
-        for entry in _benchmarks(where)
+        for entry in entries
     ]
-    names = ["name", "what it asks", "items", "options", "subjects", "split", "how it is read"]
-    return _table(names, rows)
+    notes = [f"- `{entry.name}`: {entry.note}" for entry in entries if entry.note]
+    table = _table(["name", "what it asks", "items", "options", "subjects", "split"], rows)
+    return "\n".join([table, "", "How they are read:", "", *notes])
 
 
 def benchmark_licences(where: str) -> str:
@@ -154,14 +158,15 @@ def find_by_last_name(
 ) -> nodes.Element | None:
     """Resolve a Python reference that its own module does not answer, if one object fits.
 
-    An object inside the module that the reference stands in beats the others.
+    Objects inside the module that the reference names, or else stands in, beat the others.
     """
-    target = node.get("reftarget", "")
-    if node.get("refdomain") != "py" or "." in target:
+    module, _, last = node.get("reftarget", "").rpartition(".")
+    if node.get("refdomain") != "py" or (module and not module.startswith("harmony_utils")):
         return None
     objects = env.get_domain("py").objects
-    found = [name for name in objects if name.rpartition(".")[2] == target]
-    found = [n for n in found if n.startswith(f"{node.get('py:module')}.")] or found
+    found = [name for name in objects if name.rpartition(".")[2] == last]
+    near = [name for name in found if name.startswith(f"{module or node.get('py:module')}.")]
+    found = near or ([] if module else found)
     if len(found) != 1:
         return None
     place = objects[found[0]]

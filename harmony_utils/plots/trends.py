@@ -134,9 +134,12 @@ def scaling_trend(table: pd.DataFrame) -> tuple[Figure, str]:
                 **series_style(number),
             )
         first, last = rows.iloc[0], rows.iloc[-1]
+        start = f"accuracy {first['accuracy']:.2f} and HARMONY {first['harmony']:.2f}"
         parts.append(
-            f"{label} ({len(rows)} runs) goes from accuracy {first['accuracy']:.2f} and HARMONY "
-            f"{first['harmony']:.2f} to {last['accuracy']:.2f} and {last['harmony']:.2f}"
+            f"{label} ({len(rows)} runs) goes from {start} to {last['accuracy']:.2f} and "
+            f"{last['harmony']:.2f}"
+            if len(rows) > 1
+            else f"{label} has a single run, with {start}"
         )
     for axes, (_, name) in zip(panels, _PANELS, strict=True):
         axes.set_ylabel(name)

@@ -1,5 +1,8 @@
 """Model and benchmark → predictions: per-option log-likelihoods and averaged distributions."""
 
+from importlib import import_module
+from typing import Any
+
 from harmony_utils.scoring.models import (
     LanguageModel,
     ModelEntry,
@@ -8,7 +11,6 @@ from harmony_utils.scoring.models import (
     load_model,
 )
 from harmony_utils.scoring.prompts import Prompt, build_prompt, render_item
-from harmony_utils.scoring.score import Scores, score
 
 __all__ = [
     "LanguageModel",
@@ -22,3 +24,10 @@ __all__ = [
     "render_item",
     "score",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what computes with torch on first use: reading finished results needs no torch."""
+    if name in ("Scores", "score"):
+        return getattr(import_module("harmony_utils.scoring.scores"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

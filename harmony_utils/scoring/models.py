@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from harmony_utils.errors import InputError
 from harmony_utils.files import content_hash, write_atomically
+from harmony_utils.hub import HubUnreachableError, ask_hub, cached_commit
 
 
 class ModelEntry(BaseModel):
@@ -188,11 +189,28 @@ def _locate(spec: ModelSpec) -> tuple[str, dict[str, Any], str]:
             f"model folder {spec.name!r}: holds neither a config.json nor exactly one .gguf file"
         )
     if re.fullmatch(r"[\w.-]+/[\w.-]+", spec.name) and not spec.name.startswith("."):
-        return spec.name, {"revision": spec.revision or "main"}, f"hub {spec.name}"
+        return spec.name, _hub_revision(spec), f"hub {spec.name}"
     names = [e.name for e in list_models()]
     near = difflib.get_close_matches(spec.name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "`harmony models` lists what is there"
     raise InputError(f"model {spec.name!r}: no such catalogue name, folder, file or hub id; {hint}")
+
+
+def _hub_revision(spec: ModelSpec) -> dict[str, Any]:
+    """Return the commit to load from the hub, or from what was downloaded before."""
+    try:
+        return {"revision": ask_hub("model", spec.name, revision=spec.revision).sha}
+    except HubUnreachableError as error:
+        commit = cached_commit(spec.name, revision=spec.revision)
+        if commit is not None:
+            return {"revision": commit, "local_files_only": True}
+        offline = ", ".join(entry.name for entry in list_models() if entry.offline)
+        raise InputError(
+            f"model {error}, and it was not downloaded before; without a network use {offline}, "
+            "a local folder or a GGUF file"
+        ) from None
+    except InputError as error:
+        raise InputError(f"model {error}") from None
 
 
 def identify_model(name: str) -> dict[str, Any]:
@@ -283,7 +301,11 @@ def load_model(
             )
         model = model.to(resolve_device(device)).eval()
     except Exception as error:
-        raise InputError(_explain(spec, source, error)) from error
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        raise InputError(
+            f"model {spec.name!r}: cannot be loaded from {source} "
+            f"({(reason or type(error).__name__)[:200]})"
+        ) from error
     layers = int(model.config.get_text_config().num_hidden_layers)
     parameters = int(sum(p.numel() for p in model.parameters()))
     if spec.layer is not None:
@@ -321,21 +343,3 @@ def _tokens(spec: ModelSpec, entry: ModelEntry | None) -> float | None:
     if match:
         return float(match.group(1)) * 1e9
     return entry.tokens if entry and spec.revision is None else None
-
-
-def _explain(spec: ModelSpec, source: str, error: Exception) -> str:
-    """Say in one line why a model could not be loaded and what to do."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    first = first or type(error).__name__
-    if not source.startswith("hub"):
-        return f"model {spec.name!r}: cannot be loaded ({first[:200]})"
-    if "gated" in str(error).lower() or "401" in str(error):
-        return (
-            f"model {spec.name!r}: the hub refuses it without a token; accept its licence there "
-            "and set HF_TOKEN"
-        )
-    offline = ", ".join(entry.name for entry in list_models() if entry.offline)
-    return (
-        f"model {spec.name!r}: not found on the hub, or the hub cannot be reached and it is not in "
-        f"the local cache; without a network use {offline} or a local folder"
-    )

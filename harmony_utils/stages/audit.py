@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harmony_utils import scoring
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
@@ -26,8 +26,7 @@ from harmony_utils.runs import (
     recorded_folder,
     step_key,
 )
-from harmony_utils.scoring.models import identify_model
-from harmony_utils.scoring.score import discard_parts
+from harmony_utils.scoring.models import LanguageModel, identify_model, load_model
 from harmony_utils.settings import STAGES, AuditSettings, StageSettings, stage_settings
 from harmony_utils.similarity import affinity_from_divergence
 from harmony_utils.sources import load_benchmark
@@ -183,7 +182,7 @@ class Audit:
                 seconds=round(time.monotonic() - started, 2),
             )
         if name == "predictions":
-            discard_parts(self.run.folder)
+            shutil.rmtree(self.run.path("parts"), ignore_errors=True)
 
     def _introduce(self) -> None:
         """Write who is audited into ``run.json``."""
@@ -296,10 +295,10 @@ class Audit:
         )
 
     @cached_property
-    def language_model(self) -> scoring.LanguageModel:
+    def language_model(self) -> LanguageModel:
         """The loaded model; the first use takes a while."""
         settings = self.settings("predictions")
-        return scoring.load_model(
+        return load_model(
             self.model,
             dtype=settings.dtype,
             device=settings.device,

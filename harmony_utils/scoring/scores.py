@@ -63,9 +63,10 @@ def score(
     settings : PredictionsSettings, optional
         Format, normalisation, variant of the averaged distribution, batch size …
     folder : Path, optional
-        Finished chunks are kept here until all are done, so that the same call after a kill goes
-        on where it stopped. Chunks of other items, models or settings are never used. With a
-        folder the distributions stay on disk, in ``distributions.npy``, memory-mapped.
+        Finished chunks are kept in ``parts`` in it until all are done, so that the same call after
+        a kill goes on where it stopped; delete them when the results are saved. Chunks of other
+        items, models or settings are never used. With a folder the distributions stay on disk, in
+        ``distributions.npy``, memory-mapped.
 
     Returns
     -------
@@ -112,11 +113,6 @@ def score(
         return Scores(predictions, np.concatenate(arrays))
     path = write_atomically(folder / "distributions.npy", lambda p: _join(p, arrays))
     return Scores(predictions, np.load(path, mmap_mode="r"))
-
-
-def discard_parts(folder: Path) -> None:
-    """Delete the chunks of a scoring whose results have been saved."""
-    shutil.rmtree(folder / "parts", ignore_errors=True)
 
 
 def _open_parts(

@@ -1,0 +1,115 @@
+"""Chapter notebooks: thin, parameterised as the settings say, stripped, and alike."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+from harmony_utils.pipeline import NOTEBOOKS
+from harmony_utils.settings import AuditSettings, Normalisation, Variant
+from harmony_utils.stages import open_audit
+
+PROJECT = Path(__file__).resolve().parent.parent
+COMMON = {
+    "model": "smollm2-135m",
+    "benchmark": "arc_easy",
+    "limit": 0,
+    "run_dir": "",
+    "use_recorded": True,
+}
+
+
+def read(stage: str):
+    return nbformat.read(PROJECT / "notebooks" / NOTEBOOKS[stage], as_version=4)
+
+
+def tags(cell) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+@pytest.fixture(params=list(NOTEBOOKS))
+def stage(request) -> str:
+    return request.param
+
+
+def test_parameters_are_the_settings_of_the_stage(stage):
+    path = PROJECT / "notebooks" / NOTEBOOKS[stage]
+    found = papermill.inspect_notebook(str(path))
+    defaults = {name: ast.literal_eval(about["default"]) for name, about in found.items()}
+    section = getattr(AuditSettings(), stage)
+    expected = {**COMMON, **section.model_dump()}
+    assert defaults == expected
+    assert list(defaults)[: len(COMMON)] == list(COMMON)
+    for name, about in found.items():
+        assert about["inferred_type_name"] in ("str", "int", "float", "bool", "list"), name
+        assert about["help"].strip(), f"{name} has no comment"
+
+
+def test_the_parameters_cell_is_typed_and_alone(stage):
+    (cell,) = [c for c in read(stage).cells if "parameters" in tags(c)]
+    for line in cell.source.splitlines():
+        assert re.match(r"\w+: (str|int|float|bool|list(\[\w+\])?) = .+  # [^=]+$", line), line
+
+
+def test_outputs_are_stripped_but_for_the_check(stage):
+    kept = [c for c in read(stage).cells if c.cell_type == "code" and c.outputs]
+    assert kept, "the check cell keeps its output"
+    for cell in kept:
+        assert "keep_output" in tags(cell)
+        assert "nbval-check-output" in tags(cell)
+
+
+def test_cells_are_small_and_have_stable_names(stage):
+    notebook = read(stage)
+    code = [c for c in notebook.cells if c.cell_type == "code"]
+    assert len(code) <= 30
+    for cell in code:
+        assert len(cell.source.splitlines()) <= 16, cell.source
+    ids = [c.id for c in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    assert notebook.metadata.kernelspec.name == "python3"
+
+
+def test_chapters_follow_the_common_order(stage):
+    notebook = read(stage)
+    text = "\n".join(c.source for c in notebook.cells)
+    title = notebook.cells[0].source.splitlines()[0]
+    assert title.startswith("# ")
+    assert title.rstrip().endswith("?"), title
+    for part in ("Before you start", "What can go wrong", "Check yourself", "Key points"):
+        assert part.lower() in text.lower(), part
+    assert text.count("{exercise") >= 2
+    assert text.count("{solution") >= 2
+    assert "assert_allclose" in text or "assert_array" in text
+
+
+def test_figures_go_through_the_package(stage):
+    code = "\n".join(c.source for c in read(stage).cells if c.cell_type == "code")
+    assert "plt." not in code
+    assert "plots.show(" in code
+
+
+def test_prose_states_no_result(stage):
+    """Numbers with two or more decimals in prose would be results typed by hand."""
+    for cell in read(stage).cells:
+        if cell.cell_type == "markdown":
+            prose = re.sub(r"`[^`]*`|\$[^$]*\$|```.*?```|\([^)]*\.md[^)]*\)", "", cell.source)
+            assert not re.search(r"(accuracy|HARMONY|p-value) (of|is|was) 0?\.\d+", prose)
+
+
+def test_open_audit_knows_every_common_parameter():
+    assert set(COMMON) == set(inspect.signature(open_audit).parameters)
+
+
+def test_settings_have_types_that_papermill_can_pass():
+    for name in NOTEBOOKS:
+        for field in getattr(AuditSettings(), name).model_dump().values():
+            assert isinstance(field, (str, int, float, bool, list))
+    assert Variant
+    assert Normalisation

@@ -1,0 +1,51 @@
+"""The embedded model on real questions: recorded numbers, the harness's numbers, live numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harmony_utils.files import read_json
+from harmony_utils.items import Benchmark
+from harmony_utils.predictions import Predictions
+from harmony_utils.runs import Run, recorded_folder
+from harmony_utils.scoring import load_model, score
+from harmony_utils.sources import load_benchmark
+from harmony_utils.stages import open_audit
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Predictions:
+    run = Run(recorded_folder() / "arc_easy" / "smollm2-135m")
+    return Predictions.load(run.path("predictions.parquet"))
+
+
+def test_recorded_results_belong_to_these_questions(recorded, tmp_path):
+    assert recorded.table["key"].tolist() == load_benchmark("arc_easy").keys()
+    audit = open_audit(model="smollm2-135m", benchmark="arc_easy", run_dir=str(tmp_path))
+    audit.rebalancing()
+    steps = audit.run.record["steps"]
+    assert {step["origin"] for step in steps.values()} == {"recorded"}
+
+
+def test_accuracy_is_about_half(recorded):
+    assert recorded.accuracy("sum") == pytest.approx(0.52, abs=0.01)
+    assert recorded.accuracy("char") == pytest.approx(0.43, abs=0.01)
+
+
+def test_numbers_are_those_of_lm_evaluation_harness(recorded):
+    theirs = read_json(recorded_folder() / "lm_eval_arc_easy.json")
+    assert theirs["native_id"] == recorded.table["native_id"].tolist()
+    for a, b in zip(theirs["loglik"], recorded.table["loglik"], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-3)
+    assert theirs["accuracy"]["lm_eval"] == pytest.approx(recorded.accuracy("sum"), abs=1e-6)
+    assert theirs["accuracy_norm"]["lm_eval"] == pytest.approx(recorded.accuracy("char"), abs=1e-6)
+
+
+def test_a_random_sample_scored_now_gives_the_recorded_numbers(recorded):
+    benchmark = load_benchmark("arc_easy")
+    chosen = np.random.default_rng(7).choice(len(benchmark), 8, replace=False)
+    some = Benchmark("some", tuple(benchmark.items[i] for i in chosen))
+    live = score(load_model("smollm2-135m", device="cpu"), some).predictions
+    for place, loglik in zip(chosen, live.table["loglik"], strict=True):
+        np.testing.assert_allclose(loglik, recorded.table["loglik"].iloc[place], atol=1e-3)
