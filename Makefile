@@ -50,7 +50,7 @@ test: setup ## all tests
 lint: setup ## style of code and notebooks
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/nbstripout --verify --keep-count --drop-empty-cells notebooks/*.ipynb
+	@$(BIN)/nbstripout --verify --keep-count --keep-id notebooks/*.ipynb
 
 lab: setup ## open the chapters in JupyterLab
 	@$(BIN)/jupyter lab notebooks

@@ -1,8 +1,8 @@
 """Compute the recorded results: audits of the embedded models, reduced to ids and numbers.
 
 Run it with ``make recorded``; with ``--refresh`` recorded answers and partitions are kept and only
-what follows from them is computed again. The default audit keeps its divergences so that every chapter can be
-read without a model; the others keep what a trend needs.
+what follows from them is computed again. The default audit keeps its divergences so that every
+chapter can be read without a model; the others keep what a trend needs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ import nbformat
 import papermill
 import pytest
 
+from harmony_utils.files import read_json
 from harmony_utils.pipeline import NOTEBOOKS
+from harmony_utils.runs import recorded_folder
 from harmony_utils.settings import AuditSettings, Normalisation, Variant
 from harmony_utils.stages import open_audit
 
@@ -70,7 +72,8 @@ def test_cells_are_small_and_have_stable_names(stage):
     code = [c for c in notebook.cells if c.cell_type == "code"]
     assert len(code) <= 30
     for cell in code:
-        assert len(cell.source.splitlines()) <= 16, cell.source
+        if "parameters" not in tags(cell):
+            assert len(cell.source.splitlines()) <= 15, cell.source
     ids = [c.id for c in notebook.cells]
     assert len(set(ids)) == len(ids)
     assert notebook.metadata.kernelspec.name == "python3"
@@ -95,12 +98,17 @@ def test_figures_go_through_the_package(stage):
     assert "plots.show(" in code
 
 
-def test_prose_states_no_result(stage):
-    """Numbers with two or more decimals in prose would be results typed by hand."""
+def test_prose_states_no_result_of_the_embedded_run(stage):
+    """Prose holds for any model, so it may hold no number that this run gave."""
+    folder = recorded_folder() / "arc_easy" / "smollm2-135m"
+    result = read_json(folder / "harmony.json")
+    temperature = read_json(folder / "affinity.json")["temperature"]
+    measured = [result["accuracy"], result["harmony"], result["null"]["p_value"], temperature]
+    forbidden = {f"{value:.{digits}f}".lstrip("0") for value in measured for digits in (3, 4)}
+    forbidden |= {f" {size} questions" for size in (result["n_items"], *result["sizes"])}
     for cell in read(stage).cells:
         if cell.cell_type == "markdown":
-            prose = re.sub(r"`[^`]*`|\$[^$]*\$|```.*?```|\([^)]*\.md[^)]*\)", "", cell.source)
-            assert not re.search(r"(accuracy|HARMONY|p-value) (of|is|was) 0?\.\d+", prose)
+            assert not [text for text in forbidden if text in cell.source], cell.source
 
 
 def test_open_audit_knows_every_common_parameter():
