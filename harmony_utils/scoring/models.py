@@ -285,13 +285,12 @@ def load_model(
     InputError
         If there is no such model, its files cannot be read or the hub cannot be reached.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
+    with redirect_stderr(StringIO()):  # bars and warnings about bars
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
 
     spec = ModelSpec.parse(name)
     place, extra, source = _locate(spec)
-    logging.disable_progress_bar()  # does not reach the bar of GGUF files, hence redirect_stderr
     options = {**extra, "trust_remote_code": trust_remote_code}
     try:
         with redirect_stderr(StringIO()):

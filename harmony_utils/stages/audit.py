@@ -78,7 +78,8 @@ class Audit:
     limit : int
         Number of questions drawn at random (fixed seed); 0 keeps all.
     root : Path, optional
-        Run root; the run lies in ``<root>/<benchmark>/<model>``.
+        Run root; the run lies in ``<root>/<benchmark>/<model>``, that of a sample in
+        ``<root>/<benchmark>--<number of questions>/<model>``.
     use_recorded : bool
         Whether recorded results may stand in for computing. The ``harmony`` command says no.
 
@@ -108,7 +109,9 @@ class Audit:
             },
         }
         self.root = Path(root) if root else default_folder()
-        place = Path(self.benchmark.name) / self.identity["model"]["name"]
+        # a sample has a folder of its own, so that it never replaces the whole
+        self.place = self.benchmark.name + (f"--{len(self.benchmark)}" if limit else "")
+        place = Path(self.place) / self.identity["model"]["name"]
         self.run = Run(self.root / place)
         self._recorded = Run(recorded_folder() / place) if use_recorded else None
         self._settings: dict[str, StageSettings] = {}
@@ -275,7 +278,7 @@ class Audit:
         """
         found: dict[str, Run] = {}
         for root in (self.root, recorded_folder()):
-            for run in find_runs(root, self.benchmark.name):
+            for run in find_runs(root, self.place):
                 name = run.folder.name
                 if name != self.run.folder.name and name not in found and self._comparable(run):
                     found[name] = run
