@@ -95,8 +95,9 @@ def _copy_sources(project: Path, source: Path) -> None:
 
 def _build(source: Path, scratch: Path) -> Path:
     """Call Jupyter Book with warnings as errors; return the folder of pages."""
-    command = [sys.executable, "-m", "jupyter_book", "build", str(source)]
-    command += ["--path-output", str(scratch / "out"), "-W", "-n", "--keep-going", "-q"]
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(source), "--path-output"]
+    command += [str(scratch / "out"), "-W", "-n", "--keep-going", "-q"]
     environment = {**os.environ, "HARMONY_PROJECT": str(project_folder())}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
