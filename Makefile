@@ -40,11 +40,11 @@ book: setup ## render the book from the audit (runs it first if there is none)
 	@$(BIN)/harmony book --run $(RUN_DIR) --out _build/html
 
 nb: setup ## run every chapter notebook and compare its pinned outputs
-	@HARMONY_PROGRESS=none OMP_NUM_THREADS=1 $(BIN)/pytest -q -p no:cacheprovider -n $(JOBS) --dist loadscope \
+	@HARMONY_PROGRESS=none OMP_NUM_THREADS=1 $(BIN)/pytest -q -p no:cacheprovider -n $(JOBS) --dist loadfile \
 	  --nbval-lax --nbval-current-env --nbval-cell-timeout 600 notebooks
 
 test: setup ## all tests
-	@HARMONY_PROGRESS=none OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist loadgroup
+	@HARMONY_PROGRESS=none OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist loadfile
 	@$(MAKE) --no-print-directory nb
 
 lint: setup ## style of code and notebooks
