@@ -61,7 +61,8 @@ def test_json_has_what_was_promised(finished_run):
     assert len(found["accuracies"]) == found["k"]
     mean = sum(s * a for s, a in zip(found["sizes"], found["accuracies"], strict=True)) / 20
     assert mean == pytest.approx(found["accuracy"])
-    assert done.stderr.splitlines() == [f"{stage}: done" for stage in NOTEBOOKS]
+    told = [line for line in done.stderr.splitlines() if line.partition(":")[0] in NOTEBOOKS]
+    assert told == [f"{stage}: done" for stage in NOTEBOOKS]  # a dying kernel may add a line
 
 
 def test_executed_notebooks_are_whole_and_name_no_place(folder):
@@ -94,11 +95,9 @@ def test_a_changed_setting_reruns_only_what_follows(tiny_model, quiz, folder, tm
     arguments = ("--model", tiny_model, "--benchmark", quiz, "--out", root)
     done = harmony_command("audit", *arguments, "-p", "rebalancing.n_random=30")
     assert done.returncode == 0, done.stderr
-    assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [
-        *["reused"] * 4,
-        "done",
-        "reused",
-    ]
+    told = [line.split(": ") for line in done.stderr.splitlines()]
+    events = [line[1] for line in told if line[0] in NOTEBOOKS]
+    assert events == [*["reused"] * 4, "done", "reused"]
 
 
 def test_killed_at_any_moment_it_resumes_to_the_same_content(tiny_model, quiz, folder, tmp_path):
@@ -130,7 +129,10 @@ def test_killed_at_any_moment_it_resumes_to_the_same_content(tiny_model, quiz, f
 
 def test_a_stage_that_breaks_keeps_its_notebook(tiny_model, quiz, tmp_path, monkeypatch):
     broken = nbformat.v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        metadata={
+            "kernelspec": {"name": "python3", "display_name": "Python 3"},
+            "language_info": {"name": "python"},
+        },
         cells=[
             nbformat.v4.new_code_cell("model: str = ''", metadata={"tags": ["parameters"]}),
             nbformat.v4.new_code_cell("kept = 1"),

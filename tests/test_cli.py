@@ -34,7 +34,13 @@ def test_interrupted_is_130_and_says_how_to_go_on(tmp_path, tiny_model):
     quiz = write_quiz(tmp_path / "quiz.jsonl")
     command = [sys.executable, "-m", "harmony_utils.cli", "audit", "--model", str(tiny_model)]
     command += ["--benchmark", str(quiz), "--out", str(tmp_path / "runs")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # a shell in the background may have told its children to ignore the signal
     time.sleep(8)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
