@@ -24,6 +24,8 @@ from harmony_utils.settings import STAGES, parse_assignments
 #: Typer's base of usage errors; which module it lies in depends on typer's version.
 _UsageProblem: type[Exception] = typer.BadParameter.__mro__[1]
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -201,8 +203,9 @@ def main(arguments: list[str] | None = None) -> None:
         _complain(str(error))
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:  # typer turns an interrupt into this code itself
         _complain("interrupted; the same command goes on from here")
-        code = 130
     sys.exit(code)
 
 
