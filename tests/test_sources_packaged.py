@@ -146,6 +146,11 @@ SEEN = {
         "98ba7a7aae388b1a77dd6cab890977251d906359": "1ea442a1",
         "de2d33760dc05f9d28e9dabc13bab2b3264cadb7": "85a39ab3",
     },
+    "redundantqa": {
+        "biology-03-lookalike-2": "9e4da82d",
+        "history-30-reference": "f82582f3",
+        "pop_culture-10-paraphrase-1": "a1b911e8",
+    },
     "rte": {
         "23": "3cbc87c7",
         "49": "60a33e6c",

@@ -90,7 +90,7 @@ def benchmark_licences(where: str) -> str:
             f"`{entry.name}`",
             entry.licence,
             f"{{cite}}`{entry.citation}`" if entry.citation else "–",
-            f"[dataset]({entry.url})",
+            f"[dataset]({entry.url})" if entry.url else "this project",
         ]
         for entry in _benchmarks(where)
     ]

