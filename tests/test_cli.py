@@ -41,7 +41,10 @@ def test_interrupted_is_130_and_says_how_to_go_on(tmp_path, tiny_model):
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # a shell in the background may have told its children to ignore the signal
-    time.sleep(8)
+    patience = time.monotonic() + 120
+    while not list(tmp_path.rglob(".audit.lock")) and time.monotonic() < patience:
+        time.sleep(0.2)
+    time.sleep(2)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
