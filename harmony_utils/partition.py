@@ -8,17 +8,29 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from harmony_utils.errors import InputError
 from harmony_utils.spectral import (
     affinity_silhouette,
+    central_items,
     check_affinity,
     connected_components,
+    k_means,
     spectral_embedding,
     unit_rows,
 )
+
+__all__ = [
+    "STABLE_ARI",
+    "TINY_SIZE",
+    "Partition",
+    "canonical_labels",
+    "central_items",
+    "partition_from_labels",
+    "random_partition",
+    "spectral_partition",
+]
 
 STABLE_ARI = 0.8
 """Mean agreement between seeds (adjusted Rand index) below which a partition is called unstable."""
@@ -50,7 +62,9 @@ class Partition:
         speaks for k clusters.
     stability : dict of str to float
         ``mean_ari`` and ``min_ari``, agreement between k-means runs that differ only in their
-        seed (1 is identical), and ``n_seeds``. It says nothing about other questions.
+        seed (1 is identical), and ``n_seeds``; that says nothing about other questions. An audit
+        adds what :func:`~harmony_utils.comparison.resample_stability` gives, or ``n_resamples``
+        of 0 where it was not computed.
     n_components : int
         Parts of the affinity that share no similarity; 0 where there is no affinity.
     warnings : tuple of str
@@ -160,7 +174,7 @@ def spectral_partition(
     silhouettes: dict[int, float] = {}
     for k in candidates:
         rows = unit_rows(vectors[:, :k])
-        solutions[k] = _k_means(rows, k, n_init=n_init, random_state=random_state)
+        solutions[k] = k_means(rows, k, n_init=n_init, random_state=random_state)
         if silhouette_distance == "affinity":
             silhouettes[k] = affinity_silhouette(affinity, solutions[k])
         else:
@@ -283,52 +297,6 @@ def random_partition(sizes: Sequence[int], random_state: int = 0) -> Partition:
     return Partition(labels, len(counts), tuple(np.bincount(labels).tolist()), "random")
 
 
-def central_items(
-    affinity: np.ndarray, labels: np.ndarray, *, n_items: int = 3
-) -> list[np.ndarray]:
-    """Return the items most similar, on average, to the others of their subdomain.
-
-    Parameters
-    ----------
-    affinity : ndarray of shape (n_items, n_items)
-        Symmetric similarities.
-    labels : ndarray of shape (n_items,), int
-        Subdomains 0 to k-1, none empty.
-    n_items : int
-        Items wanted of each subdomain, at least 1; a smaller subdomain gives all it has.
-
-    Returns
-    -------
-    list of ndarray of int
-        Item numbers per subdomain, the most central first; of equals the first item comes first.
-        They show what a subdomain is like at its middle, not how far it reaches.
-
-    Raises
-    ------
-    InputError
-        If ``n_items`` is below 1 or labels and affinity do not belong together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> affinity = np.array([[1, 0.9, 0.8, 0], [0.9, 1, 0.2, 0], [0.8, 0.2, 1, 0], [0, 0, 0, 1]])
-    >>> [found.tolist() for found in central_items(affinity, np.array([0, 0, 0, 1]), n_items=2)]
-    [[0, 1], [3]]
-    """
-    if n_items < 1 or affinity.shape != (len(labels), len(labels)):
-        raise InputError(
-            f"central items: {n_items} wanted, {len(labels)} labels for an affinity of shape "
-            f"{affinity.shape}; want at least 1 and give one label per item"
-        )
-    found = []
-    for label in range(int(np.max(labels)) + 1):
-        members = np.flatnonzero(labels == label)
-        sums = affinity[np.ix_(members, members)].sum(axis=1, dtype=np.float64)
-        closeness = sums - affinity.diagonal()[members]
-        found.append(members[np.argsort(-closeness, kind="stable")[:n_items]])
-    return found
-
-
 def _canonical(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[Hashable]]:
     """Return canonical labels and the original name of each."""
     plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
@@ -361,11 +329,6 @@ def _candidates(n_items: int, n_clusters: int, smallest: int, largest: int) -> l
     return sorted({*range(smallest, largest + 1), *([n_clusters] if n_clusters else [])})
 
 
-def _k_means(rows: np.ndarray, n_clusters: int, *, n_init: int, random_state: int) -> np.ndarray:
-    """Return k-means labels; the k eigenvectors span k directions, so no cluster is empty."""
-    return KMeans(n_clusters, n_init=n_init, random_state=random_state).fit_predict(rows)
-
-
 def _select(selection: str, silhouettes: dict[int, float], eigenvalues: np.ndarray) -> int:
     """Return the best number of clusters; ties go to the smaller."""
     if selection == "silhouette":
@@ -378,7 +341,7 @@ def _stability(
 ) -> dict[str, float]:
     """Compare k-means partitions of ``n_seeds`` seeds, pair by pair."""
     runs = [
-        _k_means(rows, n_clusters, n_init=n_init, random_state=random_state + 1 + shift)
+        k_means(rows, n_clusters, n_init=n_init, random_state=random_state + 1 + shift)
         for shift in range(n_seeds)
     ]
     scores = [adjusted_rand_score(one, other) for one, other in combinations(runs, 2)]

@@ -102,10 +102,13 @@ def summary(audit: Audit) -> dict[str, Any]:
     dict
         ``accuracy`` follows the run's normalisation, ``accuracy_norm`` is by characters;
         ``sizes`` and ``accuracies`` go by subdomain; ``parts``, ``null``, ``inequality`` and
-        ``blind_spot`` are those of :class:`~harmony_utils.harmony.HarmonyResult`.
+        ``blind_spot`` are those of :class:`~harmony_utils.harmony.HarmonyResult`, ``stability``
+        is that of :class:`~harmony_utils.partition.Partition`, and ``cluster_names`` has a
+        :class:`~harmony_utils.naming.SubdomainName` for each subdomain.
     """
     run = audit.run
     result = read_json(run.path("harmony.json"))
+    partition = read_json(run.path("partition.json"))
     predictions = Predictions.load(run.path("predictions.parquet"))
     return {
         "model": audit.model,
@@ -121,7 +124,7 @@ def summary(audit: Audit) -> dict[str, Any]:
         "bandwidth": result["bandwidth"],
         "temperature": read_json(run.path("affinity.json"))["temperature"],
         **{name: result[name] for name in _SHOWN},
-        "warnings": read_json(run.path("partition.json"))["warnings"],
+        **{name: partition[name] for name in ("stability", "cluster_names", "warnings")},
         "run_dir": str(run.folder),
     }
 

@@ -1,10 +1,11 @@
-"""What spectral clustering needs of an affinity: eigenvectors, silhouettes, connected parts."""
+"""What spectral clustering needs of an affinity: eigenvectors, k-means, silhouettes, parts."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.cluster import KMeans
 
 from harmony_utils.errors import InputError
 
@@ -143,6 +144,96 @@ def affinity_silhouette(affinity: np.ndarray, labels: np.ndarray) -> float:
     largest = np.maximum(within, nearest)
     scores = np.where(largest > 0, (nearest - within) / np.where(largest > 0, largest, 1), 0)
     return float(np.where(own_size > 1, scores, 0).mean())
+
+
+def k_means(rows: np.ndarray, n_clusters: int, *, n_init: int, random_state: int) -> np.ndarray:
+    """Return k-means labels; the k eigenvectors span k directions, so no cluster is empty."""
+    return KMeans(n_clusters, n_init=n_init, random_state=random_state).fit_predict(rows)
+
+
+def cluster_affinity(
+    affinity: np.ndarray, n_clusters: int, *, n_init: int = 10, random_state: int = 0
+) -> np.ndarray:
+    """Return spectral clusters of an affinity for one given number, and nothing else.
+
+    The clusters of :func:`~harmony_utils.partition.spectral_partition`, without its checks and
+    reports: for when many affinities have to be clustered.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_items, n_items)
+        Must pass :func:`check_affinity`.
+    n_clusters : int
+        At least 2, fewer than items.
+    n_init, random_state : int
+        Restarts and seed of k-means.
+
+    Returns
+    -------
+    ndarray of shape (n_items,), int
+        Labels 0 to k-1 in no special order.
+
+    Examples
+    --------
+    >>> labels = cluster_affinity(np.kron(np.eye(2), np.ones((3, 3))), 2)
+    >>> len(set(labels[:3])), len(set(labels))
+    (1, 2)
+    """
+    vectors = spectral_embedding(affinity, n_components=n_clusters)[1]
+    return k_means(unit_rows(vectors), n_clusters, n_init=n_init, random_state=random_state)
+
+
+def central_items(
+    affinity: np.ndarray, labels: np.ndarray, *, n_items: int = 3
+) -> list[np.ndarray]:
+    """Return the items most similar, on average, to the others of their subdomain.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_items, n_items)
+        Symmetric similarities.
+    labels : ndarray of shape (n_items,), int
+        Subdomains 0 to k-1, none empty.
+    n_items : int
+        Items wanted of each subdomain, at least 1; a smaller subdomain gives all it has.
+
+    Returns
+    -------
+    list of ndarray of int
+        Item numbers per subdomain, the most central first; of equals the first item comes first.
+        They show what a subdomain is like at its middle, not how far it reaches.
+
+    Raises
+    ------
+    InputError
+        If ``n_items`` is below 1 or labels and affinity do not belong together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> affinity = np.array([[1, 0.9, 0.8, 0], [0.9, 1, 0.2, 0], [0.8, 0.2, 1, 0], [0, 0, 0, 1]])
+    >>> [found.tolist() for found in central_items(affinity, np.array([0, 0, 0, 1]), n_items=2)]
+    [[0, 1], [3]]
+    """
+    if n_items < 1 or affinity.shape != (len(labels), len(labels)):
+        raise InputError(
+            f"central items: {n_items} wanted, {len(labels)} labels for an affinity of shape "
+            f"{affinity.shape}; want at least 1 and give one label per item"
+        )
+    found = []
+    for label in range(int(np.max(labels)) + 1):
+        members = np.flatnonzero(labels == label)
+        sums = np.concatenate(
+            [
+                affinity[np.ix_(members[start : start + _CHUNK], members)].sum(
+                    axis=1, dtype=np.float64
+                )
+                for start in range(0, len(members), _CHUNK)
+            ]
+        )
+        closeness = sums - affinity.diagonal()[members]
+        found.append(members[np.argsort(-closeness, kind="stable")[:n_items]])
+    return found
 
 
 def connected_components(affinity: np.ndarray) -> int:

@@ -54,8 +54,13 @@ def test_json_has_what_was_promised(finished_run):
         "harmony",
         "bandwidth",
         "temperature",
+        "cluster_names",
+        "stability",
         "run_dir",
     } <= set(found)
+    assert len(found["cluster_names"]) == found["k"]
+    assert {"terms", "candidates", "example_ids"} <= set(found["cluster_names"][0])
+    assert found["stability"]["n_seeds"] == 10
     assert found["n_items"] == 20
     assert sum(found["sizes"]) == 20
     assert len(found["accuracies"]) == found["k"]

@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from harmony_utils import plots
+from harmony_utils.comparison import compare_partitions
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import harmony, subdomain_table
 from harmony_utils.partition import random_partition, spectral_partition
@@ -71,6 +72,17 @@ FIGURES = {
     "cluster_choice": lambda: plots.cluster_choice(PARTITION),
     "cluster_choice, all numbers": lambda: plots.cluster_choice(
         spectral_partition(AFFINITY[:4, :4], n_stability=2)
+    ),
+    "partition_comparison": lambda: plots.partition_comparison(
+        compare_partitions(
+            CORRECT,
+            {"own": GROUPS, "a model with a very long name": MANY, "$halves$": MANY < 10},
+            "own",
+            n_null=200,
+        )
+    ),
+    "partition_comparison, one": lambda: plots.partition_comparison(
+        compare_partitions(CORRECT, {"own": GROUPS}, "own", n_null=200)
     ),
     "embedding_scatter": lambda: plots.embedding_scatter(
         spectral_embedding(AFFINITY, n_components=4)[1], PARTITION.labels
@@ -173,6 +185,9 @@ def test_large_heat_maps_show_a_sample():
 def test_refuses_what_cannot_be_drawn():
     with pytest.raises(InputError, match="no number of subdomains was chosen"):
         plots.cluster_choice(random_partition([3, 4]))
+    empty = compare_partitions(CORRECT, {"own": GROUPS}, "own", n_null=100).iloc[:0]
+    with pytest.raises(InputError, match="no partition to draw"):
+        plots.partition_comparison(empty)
     with pytest.raises(InputError, match="none is a number"):
         plots.answer_margins(np.array([np.nan]), np.array([1]))
     with pytest.raises(InputError, match="at least one distribution"):

@@ -10,6 +10,7 @@ from harmony_utils.errors import InputError
 from harmony_utils.settings import parse_assignments
 from harmony_utils.stages import STEPS, open_audit
 from harmony_utils.stages import audit as audit_module
+from harmony_utils.stages import compute as compute_module
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,30 @@ def test_everything_is_there_and_reused(tiny_model, quiz, root, counted):
     assert audit.scaling().trends["verdict"].unique().tolist() == ["cannot tell"]
     assert counted == []
     assert not (audit.run.folder / "parts").exists()
+
+
+def test_clustering_names_its_subdomains_and_resamples_the_questions(tiny_model, quiz, root):
+    audit = reopen(tiny_model, quiz, root)
+    partition, names = audit.clustering(), audit.subdomain_names()
+    assert len(names) == partition.n_clusters
+    ids = [item.id for item in audit.benchmark.items]
+    for label, name in enumerate(names):
+        assert len(name.example_ids) == min(3, partition.sizes[label])
+        assert {partition.labels[ids.index(i)] for i in name.example_ids} == {label}
+    assert partition.stability["n_seeds"] == 10
+    if partition.n_clusters < 16:
+        assert -0.5 <= partition.stability["resample_mean_ari"] <= 1
+    elif not partition.stability["n_resamples"]:
+        assert any("too few questions" in warning for warning in partition.warnings)
+    assert "cluster_names" not in partition.to_dict()
+
+
+def test_resamples_are_left_out_where_they_would_take_long(tiny_model, quiz, tmp_path, monkeypatch):
+    monkeypatch.setattr(compute_module, "RESAMPLE_ITEMS", 10)
+    partition = reopen(tiny_model, quiz, tmp_path).clustering()
+    assert partition.stability["n_resamples"] == 0
+    assert "resample_mean_ari" not in partition.stability
+    assert any("more than 10 questions" in warning for warning in partition.warnings)
 
 
 @pytest.mark.parametrize(

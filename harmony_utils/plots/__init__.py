@@ -22,6 +22,7 @@ from harmony_utils.plots.similarity import (
     cluster_choice,
     divergence_histogram,
     embedding_scatter,
+    partition_comparison,
 )
 from harmony_utils.plots.trends import pruning_ladder, scaling_trend
 
@@ -38,6 +39,7 @@ __all__ = [
     "harmony_null",
     "method_overview",
     "option_length_effect",
+    "partition_comparison",
     "pruning_ladder",
     "scaling_trend",
     "show",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -22,8 +26,10 @@ from harmony_utils.plots.style import (
     legend_below,
     light_grid,
     new_figure,
+    plain_text,
     title,
 )
+from harmony_utils.reading import LEVEL, p_text
 
 MAX_ITEMS = 600
 """A heat map shows at most this many items, drawn at random but evenly from the subdomains."""
@@ -241,6 +247,70 @@ def embedding_scatter(embedding: np.ndarray, labels: np.ndarray) -> tuple[Figure
         f"questions."
     )
     return figure, alt
+
+
+def partition_comparison(table: pd.DataFrame) -> tuple[Figure, str]:
+    """Draw how far partitions agree with a reference, and what each says about HARMONY.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`~harmony_utils.comparison.compare_partitions`.
+
+    Returns
+    -------
+    figure : Figure
+        One row per partition. On the left, adjusted mutual information with the reference (which
+        has 1); on the right, HARMONY in the range of random deals, with its p-value. HARMONY values
+        compare with their own range only, not with each other.
+    alt : str
+        What is seen.
+    """
+    if table.empty:
+        raise InputError("the table has no partition to draw; give the result of a comparison")
+    figure, (left, right) = new_figure(
+        1, 2, height=1.3 + 0.34 * len(table), sharey=True, width_ratios=[1, 1.1]
+    )
+    rows = np.arange(len(table))
+    left.axvline(0, color=GREY, linewidth=1, linestyle=":")
+    left.hlines(rows, 0, table["ami"], color=SKY, linewidth=2.2)
+    left.plot(table["ami"], rows, "o", color=BLUE, markersize=7)
+    left.set(xlabel="agreement (AMI)", xlim=(min(-0.08, table["ami"].min() - 0.05), 1.08))
+    names = [f"{plain_text(row.name, 24)} ({row.n_clusters})" for row in _named(table)]
+    left.set_yticks(rows, names)
+    left.invert_yaxis()
+    right.hlines(rows, table["null_low"], table["null_high"], color=SKY, alpha=0.45, linewidth=9)
+    low = table["p_value"].to_numpy() <= LEVEL
+    for mask, colour, marker in ((~low, INK, "o"), (low, ORANGE, "D")):
+        right.plot(table["harmony"][mask], rows[mask], marker, color=colour, markersize=7)
+    for row, p_value in zip(rows, table["p_value"], strict=True):
+        place = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 10}
+        right.annotate(f"p = {p_text(p_value)}", (1.04, row), color=INK, **place)
+    lowest = min(table["harmony"].min(), table["null_low"].min())
+    right.set(xlabel="HARMONY", xlim=(lowest - 0.04 * (1.05 - lowest), 1.04))
+    for axes in (left, right):
+        light_grid(axes, "y")
+        axes.tick_params(axis="y", length=0)
+    return figure, _comparison_alt(table)
+
+
+def _comparison_alt(table: pd.DataFrame) -> str:
+    parts = []
+    for row in _named(table):
+        agreement = round(row.ami, 2) + 0.0  # no minus before a zero
+        parts.append(
+            f"{row.name} ({row.n_clusters} subdomains) {agreement:.2f} and {row.harmony:.2f}, "
+            f"p = {p_text(row.p_value)}"
+        )
+    return (
+        f"{len(table)} partitions, one a row; a dot on the left for the adjusted mutual "
+        "information with the reference, one on the right for HARMONY over the range of random "
+        f"deals; a diamond marks p at most {LEVEL:g}: {'; '.join(parts)}."
+    )
+
+
+def _named(table: pd.DataFrame) -> Iterator[Any]:
+    return table.itertuples(index=False, name="Row")
 
 
 def _pairs(matrix: np.ndarray) -> np.ndarray:

@@ -5,6 +5,17 @@ folder, then in the results recorded with this project, and computed only if nei
 """
 
 from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
+from harmony_utils.stages.competitors import Competitors, competing_partitions
 from harmony_utils.stages.results import Affinity, Rebalancing, Scaling
 
-__all__ = ["STEPS", "Affinity", "Audit", "Rebalancing", "Scaling", "Step", "open_audit"]
+__all__ = [
+    "STEPS",
+    "Affinity",
+    "Audit",
+    "Competitors",
+    "Rebalancing",
+    "Scaling",
+    "Step",
+    "competing_partitions",
+    "open_audit",
+]

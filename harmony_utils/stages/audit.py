@@ -16,6 +16,7 @@ from harmony_utils.errors import InputError
 from harmony_utils.files import read_json, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.items import Benchmark
+from harmony_utils.naming import SubdomainName
 from harmony_utils.partition import Partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.runs import (
@@ -52,8 +53,12 @@ STEPS: dict[str, Step] = {
     "predictions": Step("predictions", (), ("predictions.parquet", "distributions.npy")),
     "divergence": Step("affinity", ("predictions",), ("divergence.npy",), fields=("floor",)),
     "affinity": Step("affinity", ("divergence",), ("affinity.json",)),
+    # version 2: names of the subdomains, stability over resamples; the labels are those of 1
     "clustering": Step(
-        "clustering", ("divergence", "affinity"), ("partition.parquet", "partition.json")
+        "clustering",
+        ("divergence", "affinity"),
+        ("partition.parquet", "partition.json"),
+        version=2,
     ),
     "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",)),
     "rebalancing": Step(
@@ -234,7 +239,15 @@ class Audit:
         self._set("clustering", settings)
         self.ensure("clustering")
         labels = pd.read_parquet(self.run.path("partition.parquet"))["label"].tolist()
-        return Partition.from_dict({**read_json(self.run.path("partition.json")), "labels": labels})
+        about = read_json(self.run.path("partition.json"))
+        about.pop("cluster_names", None)
+        return Partition.from_dict({**about, "labels": labels})
+
+    def subdomain_names(self) -> list[SubdomainName]:
+        """Return what a person can read of each induced subdomain, in the order of the labels."""
+        self.ensure("clustering")
+        names = read_json(self.run.path("partition.json"))["cluster_names"]
+        return [SubdomainName.from_dict(name) for name in names]
 
     def harmony(self, **settings: Any) -> HarmonyResult:
         """Return HARMONY with its null distribution."""

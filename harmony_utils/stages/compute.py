@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harmony_utils import rebalance, scaling, scoring, similarity
+from harmony_utils import naming, rebalance, scaling, scoring, similarity
+from harmony_utils.comparison import RESAMPLE_ITEMS, RESAMPLE_SHARE, resample_stability
 from harmony_utils.files import read_json, write_array, write_atomically, write_json
-from harmony_utils.partition import spectral_partition
+from harmony_utils.partition import STABLE_ARI, spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.runs import Run
 
@@ -51,13 +52,41 @@ def _compute_affinity(audit: Audit) -> None:
 
 
 def _compute_clustering(audit: Audit) -> None:
-    partition = spectral_partition(
-        audit.affinity().affinity, **audit.settings("clustering").model_dump()
+    affinity, settings = audit.affinity().affinity, audit.settings("clustering")
+    partition = spectral_partition(affinity, **settings.model_dump())
+    items = audit.benchmark.items
+    names = naming.name_subdomains(
+        naming.item_texts(items), partition.labels, affinity, ids=[item.id for item in items]
     )
+    resampled, warnings = _resampled(affinity, partition.n_clusters, settings)
     about = partition.to_dict()
+    about["stability"] |= resampled
+    about["warnings"] += warnings
+    about["cluster_names"] = [name.to_dict() for name in names]
     labels = pd.DataFrame({"key": audit.benchmark.keys(), "label": about.pop("labels")})
     _write_parquet(audit.run.path("partition.parquet"), labels)
     write_json(audit.run.path("partition.json"), about)
+
+
+def _resampled(
+    affinity: np.ndarray, n_clusters: int, settings: Any
+) -> tuple[dict[str, float], list[str]]:
+    """Return the stability over resamples of items and what must be said of it."""
+    n_items = len(affinity)
+    if n_items > RESAMPLE_ITEMS or n_clusters >= round(RESAMPLE_SHARE * n_items):
+        why = f"more than {RESAMPLE_ITEMS:,}" if n_items > RESAMPLE_ITEMS else "too few"
+        return {"n_resamples": 0}, [
+            f"{why} questions to see whether other questions would give the same subdomains"
+        ]
+    found = resample_stability(
+        affinity, n_clusters, n_init=settings.n_init, random_state=settings.random_state
+    )
+    if found["resample_mean_ari"] >= STABLE_ARI:
+        return found, []
+    return found, [
+        "other questions would give other subdomains (mean adjusted Rand index of subsamples "
+        f"{found['resample_mean_ari']:.2f})"
+    ]
 
 
 def _compute_harmony(audit: Audit) -> None:
