@@ -1,8 +1,8 @@
 """Compute the recorded results: audits of the embedded models, reduced to ids and numbers.
 
-Run it with ``make recorded``; with ``--refresh`` recorded answers and partitions are kept and only
-what follows from them is computed again. The default audit keeps its divergences so that every
-chapter can be read without a model; the others keep what a trend needs.
+Run it with ``make recorded``. The default audit keeps its divergences so that every chapter can be
+read without a model; the others keep what a trend needs. With ``--refresh`` only the default audit
+is made anew, from its recorded answers and divergences.
 """
 
 from __future__ import annotations
@@ -21,14 +21,10 @@ OTHERS = (*(f"{DEFAULT}#layer={layer}" for layer in (5, 10, 15, 20, 25)), "gemma
 LARGE = {"distributions.npy", "divergence.npy"}
 
 
-def record(
-    model: str, root: Path, *, steps: tuple[str, ...], drop: set[str], refresh: bool
-) -> None:
-    """Audit one model and copy what is kept."""
+def record(model: str, root: Path, *, last: str, drop: set[str], refresh: bool = False) -> None:
+    """Audit one model up to a step and copy what is kept."""
     audit = open_audit(model=model, benchmark=BENCHMARK, run_dir=str(root), use_recorded=refresh)
-    audit.ensure("clustering")
-    for step in steps:
-        audit.compute(step)
+    audit.ensure(last)
     audit.run.copy_slim(
         recorded_folder() / audit.run.folder.relative_to(root),
         keep={file for step in STEPS.values() for file in step.files} - drop,
@@ -41,10 +37,9 @@ def main() -> None:
     refresh = "--refresh" in sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="harmony-") as folder:
         root = Path(folder)
-        for model in OTHERS:
-            record(model, root, steps=("harmony",), drop=LARGE, refresh=refresh)
-        steps = ("harmony", "rebalancing")
-        record(DEFAULT, root, steps=steps, drop={"distributions.npy"}, refresh=refresh)
+        for model in () if refresh else OTHERS:
+            record(model, root, last="harmony", drop=LARGE)
+        record(DEFAULT, root, last="rebalancing", drop={"distributions.npy"}, refresh=refresh)
 
 
 if __name__ == "__main__":
