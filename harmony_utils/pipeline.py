@@ -101,8 +101,9 @@ def summary(audit: Audit) -> dict[str, Any]:
     -------
     dict
         ``accuracy`` follows the run's normalisation, ``accuracy_norm`` is by characters;
-        ``sizes`` and ``accuracies`` go by subdomain; ``parts``, ``null``, ``inequality`` and
-        ``blind_spot`` are those of :class:`~harmony_utils.harmony.HarmonyResult`.
+        ``sizes`` and ``accuracies`` go by subdomain; ``parts``, ``null``, ``interval``,
+        ``inequality``, ``blind_spot`` and ``verdict`` are those of
+        :class:`~harmony_utils.harmony.HarmonyResult`.
     """
     run = audit.run
     result = read_json(run.path("harmony.json"))
@@ -126,7 +127,7 @@ def summary(audit: Audit) -> dict[str, Any]:
     }
 
 
-_SHOWN = ("parts", "null", "inequality", "blind_spot", "verdict")
+_SHOWN = ("parts", "null", "interval", "inequality", "blind_spot", "verdict")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,15 @@ folder, then in the results recorded with this project, and computed only if nei
 """
 
 from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
-from harmony_utils.stages.results import Affinity, Rebalancing, Scaling
+from harmony_utils.stages.results import Affinity, Rebalancing, Scaling, recorded_calibration
 
-__all__ = ["STEPS", "Affinity", "Audit", "Rebalancing", "Scaling", "Step", "open_audit"]
+__all__ = [
+    "STEPS",
+    "Affinity",
+    "Audit",
+    "Rebalancing",
+    "Scaling",
+    "Step",
+    "open_audit",
+    "recorded_calibration",
+]

@@ -55,7 +55,7 @@ STEPS: dict[str, Step] = {
     "clustering": Step(
         "clustering", ("divergence", "affinity"), ("partition.parquet", "partition.json")
     ),
-    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",)),
+    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",), version=2),
     "rebalancing": Step(
         "rebalancing",
         ("predictions", "clustering", "harmony"),
@@ -237,19 +237,20 @@ class Audit:
         return Partition.from_dict({**read_json(self.run.path("partition.json")), "labels": labels})
 
     def harmony(self, **settings: Any) -> HarmonyResult:
-        """Return HARMONY with its null distribution."""
+        """Return HARMONY with its null distribution and intervals."""
         self._set("harmony", settings)
         self.ensure("harmony")
         return self.measure()
 
     def measure(self) -> HarmonyResult:
-        """Compute HARMONY; fast and seeded, so the null draws need not be stored."""
+        """Compute HARMONY; fast and seeded, so no draws need to be stored."""
         settings = self.settings("harmony")
         return harmony(
             self.predictions().correct,
             self.clustering().labels,
             bandwidth=settings.bandwidth,
             n_null=settings.n_null,
+            n_bootstrap=settings.n_bootstrap,
             confidence=settings.confidence,
             random_state=settings.random_state,
         )
