@@ -1,7 +1,8 @@
 """HARMONY: how evenly a model's performance is spread over the subdomains of a benchmark.
 
-The formula is in :mod:`harmony_utils.metric`. The two parts, the null distribution and the
-blind-spot flag are ours.
+The formula is in :mod:`harmony_utils.metric`, what chance alone gives in
+:mod:`harmony_utils.null`, intervals in :mod:`harmony_utils.uncertainty`. The two
+parts, the verdict and the blind-spot flag are ours.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtri, chndtr
+from scipy.special import chdtri
 
-from harmony_utils.errors import InputError
 from harmony_utils.metric import (
+    check_items,
     harmony_mass,
     harmony_of_mass,
     harmony_score,
@@ -24,6 +25,9 @@ from harmony_utils.metric import (
     size_evenness,
     wilson_interval,
 )
+from harmony_utils.null import null_draws, null_p_value, shuffled_accuracies
+from harmony_utils.power import POWER, items_needed, spread_power
+from harmony_utils.uncertainty import Intervals, bootstrap_intervals
 
 __all__ = [
     "HarmonyResult",
@@ -42,12 +46,7 @@ __all__ = [
 BLIND_SPOT_LOSS = 0.05
 """A spread of accuracies that lowers HARMONY by less than this goes unseen."""
 
-POWER = 0.8
-"""Without this chance of noticing a spread of one bandwidth, a verdict is ``cannot tell``."""
-
 Verdict = Literal["uneven", "not distinguishable from even", "cannot tell"]
-
-_CHUNK_ELEMENTS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +79,17 @@ class HarmonyResult:
     p_value : float
         Share of shuffles with a HARMONY at most as high, counting the observation itself as one.
         Small means less even than noise explains.
+    intervals : Intervals
+        Of HARMONY, its parts and the accuracies; and HARMONY with noise taken out.
     confidence : float
-        Coverage of the range.
+        Coverage of the range and of the intervals.
     inequality : dict of str to float
         Other measures of the same table; see :func:`inequality`.
     blind_spot : bool
         True where accuracies lie typically half a bandwidth or more from their mean, by more than
         noise explains (chi-squared test at ``confidence``), and yet performance lowers HARMONY by
-        less than :data:`BLIND_SPOT_LOSS`, as with two equal subdomains at .9 and .5. Read the
-        accuracies then, not the score.
+        less than :data:`BLIND_SPOT_LOSS`, as with two equal subdomains at .9 and .5, or HARMONY
+        is not lower than chance explains. Read the accuracies then, not the score.
     """
 
     harmony: float
@@ -107,23 +108,31 @@ class HarmonyResult:
     null_low: float
     null_high: float
     p_value: float
+    intervals: Intervals = field(repr=False)
     confidence: float
     inequality: dict[str, float]
     blind_spot: bool
 
     @property
     def power(self) -> float:
-        """Chance of noticing accuracies that spread by one bandwidth, 0 to 1.
+        """Chance of noticing accuracies that spread by one bandwidth; see :func:`spread_power`."""
+        return spread_power(
+            self.n_items,
+            self.n_clusters,
+            self.accuracy,
+            bandwidth=self.bandwidth,
+            confidence=self.confidence,
+        )
 
-        That of the chi-squared test of equal accuracies at level ``1 - confidence``, where the
-        spread is the weighted standard deviation. 0 where all answers are right or all are wrong.
-        """
-        variance = self.accuracy * (1 - self.accuracy)
-        if variance <= 0:
-            return 0.0
-        distance = self.n_items * min(self.bandwidth**2, variance) / variance
-        freedom = self.n_clusters - 1
-        return float(1 - chndtr(chdtri(freedom, 1 - self.confidence), freedom, distance))
+    @property
+    def items_needed(self) -> int | None:
+        """Items, in the same shares, at which ``power`` reaches :data:`POWER`; else None."""
+        return items_needed(
+            self.n_clusters,
+            self.accuracy,
+            bandwidth=self.bandwidth,
+            confidence=self.confidence,
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -145,7 +154,8 @@ class HarmonyResult:
             return (
                 f"with {self.n_items} questions in {self.n_clusters} subdomains, accuracies that "
                 f"spread by {self.bandwidth:g} would be noticed with a chance of only "
-                f"{self.power:.0%}"
+                f"{self.power:.0%}; {POWER:.0%} takes about {_two_digits(self.items_needed)} "
+                "questions"
             )
         return ""
 
@@ -164,9 +174,15 @@ class HarmonyResult:
                 "p_value": self.p_value,
                 "n": len(self.null),
             },
+            "interval": self.intervals.to_dict(),
             "inequality": dict(self.inequality),
             "blind_spot": self.blind_spot,
-            "verdict": {"label": self.verdict, "reason": self.reason, "power": self.power},
+            "verdict": {
+                "label": self.verdict,
+                "reason": self.reason,
+                "power": self.power,
+                "items_needed": self.items_needed,
+            },
         }
 
 
@@ -176,10 +192,11 @@ def harmony(
     *,
     bandwidth: float = 0.1,
     n_null: int = 2000,
+    n_bootstrap: int = 2000,
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> HarmonyResult:
-    """Compute HARMONY, its two parts and its null distribution.
+    """Compute HARMONY, its two parts, its null distribution and its interval.
 
     Parameters
     ----------
@@ -191,10 +208,12 @@ def harmony(
         Width of the kernel, in accuracy.
     n_null : int
         Shuffles behind the null distribution.
+    n_bootstrap : int
+        Resamples behind the intervals.
     confidence : float
-        Coverage of the null range.
+        Coverage of the null range and of the intervals.
     random_state : int
-        Seed of the shuffles.
+        Seed of the shuffles and of the resamples.
 
     Returns
     -------
@@ -227,6 +246,8 @@ def harmony(
     tail = (1 - confidence) / 2
     low, median, high = np.quantile(null, [tail, 0.5, 1 - tail]).tolist()
     table = inequality(sizes, accuracies, mass)
+    p_value = null_p_value(null, observed)
+    unseen = observed - size_part > -BLIND_SPOT_LOSS or p_value > 1 - confidence
     return HarmonyResult(
         harmony=observed,
         bandwidth=bandwidth,
@@ -243,50 +264,20 @@ def harmony(
         null_median=median,
         null_low=low,
         null_high=high,
-        p_value=float((1 + (null <= observed + 1e-12).sum()) / (1 + n_null)),
+        p_value=p_value,
+        intervals=bootstrap_intervals(
+            scores,
+            codes,
+            bandwidth=bandwidth,
+            n_bootstrap=n_bootstrap,
+            confidence=confidence,
+            random_state=random_state,
+        ),
         confidence=confidence,
         inequality=table,
-        blind_spot=observed - size_part > -BLIND_SPOT_LOSS
+        blind_spot=unseen
         and _differ(scores, sizes, table["weighted_variance"], bandwidth, confidence),
     )
-
-
-def null_draws(
-    correct: np.ndarray, sizes: np.ndarray, *, bandwidth: float, n_null: int, random_state: int
-) -> np.ndarray:
-    """Return HARMONY of items dealt at random into subdomains of the given sizes.
-
-    Parameters
-    ----------
-    correct : ndarray of shape (n_items,)
-        Correctness, between 0 and 1.
-    sizes : ndarray of shape (n_clusters,), int
-        Positive, summing to ``n_items``.
-    bandwidth, n_null, random_state
-        As in :func:`harmony`.
-
-    Returns
-    -------
-    ndarray of shape (n_null,)
-        One value per shuffle.
-    """
-    rng = np.random.default_rng(random_state)
-    accuracies = shuffled_accuracies(correct, sizes, n_draws=n_null, rng=rng)
-    return harmony_of_mass(harmony_mass(sizes, accuracies, bandwidth=bandwidth))
-
-
-def shuffled_accuracies(
-    correct: np.ndarray, sizes: np.ndarray, *, n_draws: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return subdomain accuracies after dealing items at random, shape (n_draws, n_clusters)."""
-    starts = np.cumsum(sizes) - sizes
-    step = max(1, _CHUNK_ELEMENTS // len(correct))
-    draws = []
-    for done in range(0, n_draws, step):
-        shape = (min(step, n_draws - done), len(correct))
-        shuffled = rng.permuted(np.broadcast_to(correct, shape), axis=1)
-        draws.append(np.clip(np.add.reduceat(shuffled, starts, axis=1) / sizes, 0, 1))
-    return np.concatenate(draws)
 
 
 def subdomain_table(
@@ -342,50 +333,6 @@ def subdomain_table(
     )
 
 
-def check_items(
-    correct: np.ndarray | Sequence[float], labels: np.ndarray | Sequence[Any]
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Validate correctness and labels.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_items,), float
-        Correctness.
-    codes : ndarray of shape (n_items,), int
-        Subdomains 0 to k-1 in the sorted order of their labels; none is empty.
-    names : tuple of str
-        Their labels as text.
-
-    Raises
-    ------
-    InputError
-        As :func:`harmony`.
-    """
-    scores = np.asarray(correct, dtype=np.float64)
-    groups = np.asarray(labels)
-    if scores.ndim != 1 or groups.shape != scores.shape:
-        raise InputError(
-            f"correctness of shape {scores.shape} and labels of shape {groups.shape}: give one "
-            "value of each per item"
-        )
-    wrong = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
-    if wrong.size:
-        raise InputError(
-            f"correctness, row {wrong[0]}: is {scores[wrong[0]]}, not between 0 and 1 "
-            f"({wrong.size} such rows); drop the items that were not answered"
-        )
-    missing = [row for row, label in enumerate(groups.tolist()) if label is None or label != label]
-    if missing:
-        raise InputError(f"labels, row {missing[0]}: is missing; label every item or drop it")
-    values, codes = np.unique(groups, return_inverse=True)
-    if len(values) < 2:
-        raise InputError(
-            f"labels: {len(values)} subdomain(s) on {len(scores)} items; HARMONY compares at least "
-            "two, choose another partition"
-        )
-    return scores, codes, tuple(str(value) for value in values)
-
-
 def _differ(
     scores: np.ndarray, sizes: np.ndarray, variance: float, bandwidth: float, confidence: float
 ) -> bool:
@@ -394,3 +341,9 @@ def _differ(
         return False
     statistic = len(scores) * variance / scores.var()
     return bool(statistic > chdtri(len(sizes) - 1, 1 - confidence))
+
+
+def _two_digits(number: int) -> str:
+    """Write a number of items rounded up to two digits: no power calculation is more exact."""
+    unit = 10 ** max(len(str(number)) - 2, 0)
+    return f"{math.ceil(number / unit) * unit:,}"

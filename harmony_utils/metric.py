@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -185,6 +186,50 @@ def inequality(weights: np.ndarray, accuracies: np.ndarray, mass: np.ndarray) ->
         "weighted_variance": float(share @ (accuracies - mean) ** 2),
         "worst_gap": mean - float(accuracies.min()),
     }
+
+
+def check_items(
+    correct: np.ndarray | Sequence[float], labels: np.ndarray | Sequence[Any]
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Validate correctness and labels.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_items,), float
+        Correctness.
+    codes : ndarray of shape (n_items,), int
+        Subdomains 0 to k-1 in the sorted order of their labels; none is empty.
+    names : tuple of str
+        Their labels as text.
+
+    Raises
+    ------
+    InputError
+        As :func:`~harmony_utils.harmony.harmony`.
+    """
+    scores = np.asarray(correct, dtype=np.float64)
+    groups = np.asarray(labels)
+    if scores.ndim != 1 or groups.shape != scores.shape:
+        raise InputError(
+            f"correctness of shape {scores.shape} and labels of shape {groups.shape}: give one "
+            "value of each per item"
+        )
+    wrong = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
+    if wrong.size:
+        raise InputError(
+            f"correctness, row {wrong[0]}: is {scores[wrong[0]]}, not between 0 and 1 "
+            f"({wrong.size} such rows); drop the items that were not answered"
+        )
+    missing = [row for row, label in enumerate(groups.tolist()) if label is None or label != label]
+    if missing:
+        raise InputError(f"labels, row {missing[0]}: is missing; label every item or drop it")
+    values, codes = np.unique(groups, return_inverse=True)
+    if len(values) < 2:
+        raise InputError(
+            f"labels: {len(values)} subdomain(s) on {len(scores)} items; HARMONY compares at least "
+            "two, choose another partition"
+        )
+    return scores, codes, tuple(str(value) for value in values)
 
 
 def _check_table(

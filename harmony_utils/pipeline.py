@@ -101,9 +101,10 @@ def summary(audit: Audit) -> dict[str, Any]:
     -------
     dict
         ``accuracy`` follows the run's normalisation, ``accuracy_norm`` is by characters;
-        ``sizes`` and ``accuracies`` go by subdomain; ``parts``, ``null``, ``inequality`` and
-        ``blind_spot`` are those of :class:`~harmony_utils.harmony.HarmonyResult`, ``stability``
-        is that of :class:`~harmony_utils.partition.Partition`, and ``cluster_names`` has a
+        ``sizes`` and ``accuracies`` go by subdomain; ``parts``, ``null``, ``interval``,
+        ``inequality``, ``blind_spot`` and ``verdict`` are those of
+        :class:`~harmony_utils.harmony.HarmonyResult`, ``stability`` is that of
+        :class:`~harmony_utils.partition.Partition`, and ``cluster_names`` has a
         :class:`~harmony_utils.naming.SubdomainName` for each subdomain.
     """
     run = audit.run
@@ -129,7 +130,7 @@ def summary(audit: Audit) -> dict[str, Any]:
     }
 
 
-_SHOWN = ("parts", "null", "inequality", "blind_spot", "verdict")
+_SHOWN = ("parts", "null", "interval", "inequality", "blind_spot", "verdict")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def harmony_reading(result: HarmonyResult) -> str:
         f"{place} (p = {p_text(result.p_value)}).",
         f"Sizes alone would give {result.size_part:.3f}; differences in accuracy change that by "
         f"{signed(result.performance_part)}.",
+        interval_reading(result),
         f"The lowest subdomain lies {result.inequality['worst_gap']:.3f} below the mean of "
         f"{result.accuracy:.3f}.",
     ]
@@ -63,10 +64,99 @@ def harmony_reading(result: HarmonyResult) -> str:
         )
     if result.blind_spot:
         parts.append(
-            "**Blind spot:** subdomains lie far from the mean on both sides. Read the accuracies, "
-            "not the score."
+            "**Blind spot:** subdomains lie far from the mean in a way that hardly lowers the "
+            "score. Read the accuracies instead."
         )
     return " ".join(part for part in parts if part)
+
+
+def verdict_sentence(result: HarmonyResult) -> str:
+    """Say the verdict and its reason in one plain sentence.
+
+    Parameters
+    ----------
+    result : HarmonyResult
+        From :func:`~harmony_utils.harmony.harmony`.
+
+    Returns
+    -------
+    str
+        Without markup, for a table, a card or a log.
+
+    Examples
+    --------
+    >>> from harmony_utils.harmony import harmony
+    >>> verdict_sentence(harmony([1, 1, 1, 1], [0, 0, 1, 1], n_null=100))
+    'Cannot tell: every answer is right.'
+    """
+    p = f"p = {p_text(result.p_value)}"
+    deals = f"among random deals of the same questions ({p})"
+    because = {
+        "uneven": f"a HARMONY of {result.harmony:.3f} or less is rare {deals}.",
+        "not distinguishable from even": f"a HARMONY of {result.harmony:.3f} or less is not "
+        f"unusual {deals}, and accuracies that spread by {result.bandwidth:g} would have been "
+        f"noticed with a chance of {result.power:.0%}.",
+        "cannot tell": f"{result.reason}.",
+    }
+    return f"{_capital(result.verdict)}: {because[result.verdict]}"
+
+
+def interval_reading(result: HarmonyResult) -> str:
+    """Say where HARMONY lies once sampling noise is taken out of it.
+
+    Parameters
+    ----------
+    result : HarmonyResult
+        From :func:`~harmony_utils.harmony.harmony`.
+
+    Returns
+    -------
+    str
+        One or two sentences; the second where the observed value lies below the interval.
+    """
+    intervals = result.intervals
+    low, high = intervals.harmony
+    text = (
+        f"With sampling noise taken out, it lies between {low:.3f} and {high:.3f} "
+        f"({100 * intervals.confidence:g} % interval), most plausibly near "
+        f"{intervals.corrected:.3f}."
+    )
+    if result.harmony < low - 5e-4:
+        text += " The observed value lies below that, because noise in small subdomains lowers it."
+    return text
+
+
+def calibration_reading(table: pd.DataFrame) -> str:
+    """Say how often verdicts and intervals were right in simulations with a known truth.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``results/recorded/calibration.csv``, from ``benchmarks/calibration.py``.
+
+    Returns
+    -------
+    str
+        Averages and extremes; the cases in which HARMONY cannot vary are named, not averaged in.
+    """
+    fixed = (table["n_clusters"] == 2) & (table["sizes"] == "equal")
+    free, items, clusters = table[~fixed], table["n_items"], table["n_clusters"]
+    even, uneven = (free[free["truth"] == truth] for truth in ("even", "uneven"))
+    false, low = even["uneven"], free[free["covered_ours"] < 0.9]
+    unequal, worst = int((low["sizes"] == "skewed").sum()), free["covered_ours"].min()
+    return (
+        f"In {len(table)} simulated kinds of benchmark, with {items.min()} to {items.max()} "
+        f"questions in {clusters.min()} to {clusters.max()} subdomains, the truth was known. Even "
+        f"ones were called uneven in {false.mean():.1%} of repeats on average, "
+        f"{false.min():.1%} to {false.max():.1%} by kind. The interval held the true HARMONY in "
+        f"{even['covered_ours'].mean():.1%} of repeats where accuracies were equal and in "
+        f"{uneven['covered_ours'].mean():.1%} where they were not (a plain percentile bootstrap: "
+        f"{even['covered_percentile'].mean():.0%} and {uneven['covered_percentile'].mean():.0%}). "
+        f"It held it in fewer than 90 % in {_count(len(low), 'kind')}, {unequal} of them with very "
+        f"unequal sizes; the lowest figure is {worst:.0%}, and for a single arrangement of good "
+        f"and bad subdomains {free['lowest_ours'].min():.0%}. Two equal subdomains are left out: "
+        "their HARMONY is 1 whatever the answers."
+    )
 
 
 def rebalancing_reading(table: pd.DataFrame) -> str:

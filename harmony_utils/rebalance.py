@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.errors import InputError
-from harmony_utils.harmony import check_items, shuffled_accuracies
-from harmony_utils.metric import harmony_mass, harmony_of_mass
+from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass
+from harmony_utils.null import shuffled_accuracies
 
 RANGE = (0.025, 0.975)
 """Quantiles over draws reported as ``lo`` and ``hi``."""

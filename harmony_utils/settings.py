@@ -119,6 +119,7 @@ class HarmonySettings(StageSettings):
 
     bandwidth: float = Field(0.1, gt=0, description="b, the width of the kernel in accuracy")
     n_null: int = Field(2000, ge=100, description="label shuffles behind the null distribution")
+    n_bootstrap: int = Field(2000, ge=100, description="resamples of items behind the intervals")
     confidence: float = Field(0.95, gt=0.5, lt=1, description="coverage of every interval")
     random_state: int = Field(0, ge=0, description="seed")
 

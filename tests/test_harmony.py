@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harmony_utils import harmony as module
+from harmony_utils import null as null_module
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import (
     harmony,
@@ -159,7 +159,7 @@ def test_result_goes_to_json():
 def test_same_seed_same_null_whatever_the_chunks(monkeypatch):
     correct, labels = np.tile([0, 1, 1], 20), np.repeat(range(4), 15)
     one = harmony(correct, labels, n_null=150)
-    monkeypatch.setattr(module, "_CHUNK_ELEMENTS", 600)
+    monkeypatch.setattr(null_module, "_CHUNK_ELEMENTS", 600)
     np.testing.assert_array_equal(one.null, harmony(correct, labels, n_null=150).null)
     assert not np.array_equal(one.null, harmony(correct, labels, n_null=150, random_state=1).null)
 

@@ -100,6 +100,10 @@ FIGURES = {
     ),
     "harmony_null": lambda: plots.harmony_null(harmony(CORRECT, GROUPS, n_null=200)),
     "harmony_null, constant": lambda: plots.harmony_null(harmony(np.ones(100), GROUPS, n_null=100)),
+    "harmony_interval": lambda: plots.harmony_interval(harmony(CORRECT, GROUPS, n_null=200)),
+    "harmony_interval, constant": lambda: plots.harmony_interval(
+        harmony(np.ones(100), GROUPS, n_null=100)
+    ),
     "bandwidth_curve": lambda: plots.bandwidth_curve([4, 3, 2, 1], [0.8, 0.6, 0.5, 0.3]),
     "pruning_ladder": lambda: plots.pruning_ladder(
         prune_ladder(CORRECT, GROUPS, shares=[0.1, 0.3, 0.5], n_random=20)

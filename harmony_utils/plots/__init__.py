@@ -7,6 +7,7 @@ it is displayed and nowhere else.
 from harmony_utils.plots.display import figure_html, show
 from harmony_utils.plots.harmony import (
     bandwidth_curve,
+    harmony_interval,
     harmony_mass_bars,
     harmony_null,
     subdomain_accuracy,
@@ -35,6 +36,7 @@ __all__ = [
     "divergence_histogram",
     "embedding_scatter",
     "figure_html",
+    "harmony_interval",
     "harmony_mass_bars",
     "harmony_null",
     "method_overview",

@@ -181,6 +181,64 @@ def harmony_null(result: HarmonyResult) -> tuple[Figure, str]:
     return figure, alt
 
 
+def harmony_interval(result: HarmonyResult) -> tuple[Figure, str]:
+    """Draw HARMONY as observed, with sampling noise taken out, and as chance alone gives it.
+
+    Parameters
+    ----------
+    result : HarmonyResult
+        From :func:`~harmony_utils.harmony.harmony`.
+
+    Returns
+    -------
+    figure : Figure
+        Three rows on one axis and a line at the size part. The first row is not meant to lie
+        in the middle of the second: noise mostly lowers HARMONY.
+    alt : str
+        What is seen.
+    """
+    intervals = result.intervals
+    rows = (
+        ("observed", result.harmony, None, INK, "D"),
+        ("noise taken out", intervals.corrected, intervals.harmony, ORANGE, "o"),
+        ("by chance alone", result.null_median, (result.null_low, result.null_high), BLUE, "s"),
+    )
+    figure, axes = new_figure(height=2.6)
+    axes.axvline(
+        result.size_part, color=GREY, linestyle="--", label=f"size part {result.size_part:.3f}"
+    )
+    for row, (_, value, ends, colour, marker) in enumerate(rows):
+        if ends:
+            axes.hlines(row, *ends, color=colour, linewidth=6, alpha=0.35)
+        axes.plot(value, row, marker=marker, markersize=8, color=colour, linestyle="none")
+        axes.annotate(
+            f"{value:.3f}",
+            (1, row),
+            (6, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=10,
+            annotation_clip=False,
+        )
+    axes.set_yticks(range(3), [name for name, *_ in rows])
+    axes.set(ylim=(2.6, -0.6), xlabel="HARMONY")
+    axes.margins(x=0.08)
+    axes.tick_params(axis="y", length=0)
+    light_grid(axes, "x")
+    legend_below(figure, axes)
+    low, high = intervals.harmony
+    alt = (
+        f"Three rows on an axis of HARMONY: the observed {result.harmony:.3f}; with sampling noise "
+        f"taken out {intervals.corrected:.3f}, {intervals.confidence:.0%} interval from {low:.3f} "
+        f"to {high:.3f}; by chance alone a median of {result.null_median:.3f}, from "
+        f"{result.null_low:.3f} to {result.null_high:.3f}. A line marks the size part, "
+        f"{result.size_part:.3f}."
+    )
+    return figure, alt
+
+
 def bandwidth_curve(
     weights: Sequence[float] | np.ndarray,
     accuracies: Sequence[float] | np.ndarray,

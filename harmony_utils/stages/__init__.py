@@ -6,7 +6,7 @@ folder, then in the results recorded with this project, and computed only if nei
 
 from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
 from harmony_utils.stages.competitors import Competitors, competing_partitions
-from harmony_utils.stages.results import Affinity, Rebalancing, Scaling
+from harmony_utils.stages.results import Affinity, Rebalancing, Scaling, recorded_calibration
 
 __all__ = [
     "STEPS",
@@ -18,4 +18,5 @@ __all__ = [
     "Step",
     "competing_partitions",
     "open_audit",
+    "recorded_calibration",
 ]

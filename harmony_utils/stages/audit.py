@@ -60,7 +60,7 @@ STEPS: dict[str, Step] = {
         ("partition.parquet", "partition.json"),
         version=2,
     ),
-    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",)),
+    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",), version=2),
     "rebalancing": Step(
         "rebalancing",
         ("predictions", "clustering", "harmony"),
@@ -250,19 +250,20 @@ class Audit:
         return [SubdomainName.from_dict(name) for name in names]
 
     def harmony(self, **settings: Any) -> HarmonyResult:
-        """Return HARMONY with its null distribution."""
+        """Return HARMONY with its null distribution and intervals."""
         self._set("harmony", settings)
         self.ensure("harmony")
         return self.measure()
 
     def measure(self) -> HarmonyResult:
-        """Compute HARMONY; fast and seeded, so the null draws need not be stored."""
+        """Compute HARMONY; fast and seeded, so no draws need to be stored."""
         settings = self.settings("harmony")
         return harmony(
             self.predictions().correct,
             self.clustering().labels,
             bandwidth=settings.bandwidth,
             n_null=settings.n_null,
+            n_bootstrap=settings.n_bootstrap,
             confidence=settings.confidence,
             random_state=settings.random_state,
         )

@@ -14,6 +14,7 @@ from harmony_utils.comparison import RESAMPLE_ITEMS, RESAMPLE_SHARE, resample_st
 from harmony_utils.files import read_json, write_array, write_atomically, write_json
 from harmony_utils.partition import STABLE_ARI, spectral_partition
 from harmony_utils.predictions import Predictions
+from harmony_utils.reading import verdict_sentence
 from harmony_utils.runs import Run
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ def _resampled(
 
 
 def _compute_harmony(audit: Audit) -> None:
-    write_json(audit.run.path("harmony.json"), audit.measure().to_dict())
+    result = audit.measure()
+    about = result.to_dict()
+    about["verdict"]["sentence"] = verdict_sentence(result)
+    write_json(audit.run.path("harmony.json"), about)
 
 
 def _compute_rebalancing(audit: Audit) -> None:

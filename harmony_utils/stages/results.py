@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from harmony_utils.runs import recorded_folder
+
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
@@ -60,3 +62,16 @@ class Scaling:
 
     table: pd.DataFrame
     trends: pd.DataFrame
+
+
+def recorded_calibration() -> pd.DataFrame:
+    """Return how verdicts and intervals fared in simulations with a known truth.
+
+    Returns
+    -------
+    DataFrame
+        One row per kind of benchmark, from ``benchmarks/calibration.py``: its truth and shape, how
+        often each test calls it uneven, how often each kind of interval covers its HARMONY, and
+        the bias and root mean squared error of HARMONY, raw and corrected.
+    """
+    return pd.read_csv(recorded_folder() / "calibration.csv")
