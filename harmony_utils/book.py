@@ -12,9 +12,10 @@ from pathlib import Path
 import yaml
 
 from harmony_utils.errors import InputError, StageError
+from harmony_utils.execution import code_hashes, execute_notebook, notebook_path
 from harmony_utils.files import content_hash, file_hash, read_json, write_json
 from harmony_utils.pipeline import NOTEBOOKS
-from harmony_utils.runs import Run, project_folder
+from harmony_utils.runs import Run, default_folder, project_folder, recorded_folder
 
 _KEY_FILE = ".book.json"
 _SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks")
@@ -22,6 +23,9 @@ _SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks")
 
 def build_book(run: Run, target: Path) -> Path:
     """Render the book with the notebooks that a run executed.
+
+    Chapters that are not a stage of an audit do not depend on the run: they are executed on
+    recorded results, once for all books, and again when the package or those results change.
 
     Parameters
     ----------
@@ -40,7 +44,7 @@ def build_book(run: Run, target: Path) -> Path:
     InputError
         If the run has no executed notebook of some stage.
     StageError
-        If Jupyter Book reports an error or a warning.
+        If a chapter breaks off, or Jupyter Book reports an error or a warning.
     """
     project = project_folder()
     executed = {name: run.path(f"notebooks/{name}") for name in NOTEBOOKS.values()}
@@ -49,6 +53,7 @@ def build_book(run: Run, target: Path) -> Path:
         raise InputError(
             f"{run.folder}: no executed {missing[0]}; run `harmony audit` for this folder first"
         )
+    executed |= _further_chapters()
     first = target / "index.html"
     key = _key(project, list(executed.values()))
     built = target / _KEY_FILE
@@ -65,6 +70,27 @@ def build_book(run: Run, target: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(html, target)
     return first
+
+
+def _further_chapters() -> dict[str, Path]:
+    """Execute the chapters that are no stage of an audit; return where they lie by name."""
+    cache = Run(default_folder().parent / "chapters")
+    names = [p.name for p in sorted((project_folder() / "notebooks").glob("[0-9]*.ipynb"))]
+    names = [name for name in names if name not in NOTEBOOKS.values()]
+    recorded = sorted(p for p in recorded_folder().rglob("*") if p.is_file())
+    given = [code_hashes(), [[p.name, file_hash(p)] for p in recorded]]
+    paths = {name: cache.path(f"notebooks/{name}") for name in names}
+    for name, path in paths.items():
+        key = content_hash([file_hash(notebook_path(name)), given])
+        done = cache.record.get("notebooks", {}).get(name, {})
+        if done.get("key") == key and path.exists() and file_hash(path) == done["sha256"]:
+            continue
+        failed = cache.path(f"notebooks/failed/{name}")
+        execute_notebook(
+            notebook_path(name), path, parameters={}, failed=failed, what=f"chapter {name}"
+        )
+        cache.update("notebooks", name, {"key": key, "sha256": file_hash(path)})
+    return paths
 
 
 def _key(project: Path, executed: list[Path]) -> str:

@@ -12,7 +12,8 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from packaging.requirements import Requirement
 
 from harmony_utils.errors import HarmonyError
-from harmony_utils.pipeline import NOTEBOOKS, notebook_path
+from harmony_utils.execution import notebook_path
+from harmony_utils.pipeline import NOTEBOOKS
 from harmony_utils.runs import default_folder
 from harmony_utils.scoring.models import installed, list_models
 from harmony_utils.sources import list_benchmarks, load_benchmark
@@ -112,8 +113,8 @@ def _kernel() -> Check:
 
 def _notebooks() -> Check:
     try:
-        for stage in NOTEBOOKS:
-            notebook_path(stage)
+        for name in NOTEBOOKS.values():
+            notebook_path(name)
     except HarmonyError as error:
         return Check("chapters", "wrong", str(error), "run from a copy of the project")
     return Check("chapters", "ok", f"{len(NOTEBOOKS)} stage notebooks")

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import nbformat
-import papermill
-from papermill.exceptions import PapermillExecutionError
-
-from harmony_utils.errors import InputError, RefusedError, StageError
-from harmony_utils.files import content_hash, file_hash, read_json, write_atomically, write_text
-from harmony_utils.hub import HubUnreachableError
+from harmony_utils.execution import code_hashes, execute_notebook, notebook_path
+from harmony_utils.files import content_hash, file_hash, read_json
 from harmony_utils.predictions import Predictions
-from harmony_utils.progress import PROGRESS_VARIABLE
-from harmony_utils.runs import project_folder
 from harmony_utils.settings import STAGES, AuditSettings
 from harmony_utils.stages import Audit
 
@@ -29,20 +17,6 @@ NOTEBOOKS: dict[str, str] = {
 }
 
 Event = Callable[[str, str], None]
-
-
-def notebook_path(stage: str) -> Path:
-    """Return the chapter notebook of a stage.
-
-    Raises
-    ------
-    InputError
-        If the notebooks are not where this package looks for them.
-    """
-    path = project_folder() / "notebooks" / NOTEBOOKS[stage]
-    if not path.exists():
-        raise InputError(f"{path}: notebook not found; set HARMONY_PROJECT to the project's folder")
-    return path
 
 
 def run_stages(
@@ -142,10 +116,9 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 def _notebook_key(audit: Audit, stage: str, parameters: dict[str, Any]) -> str:
     """Return a hash of everything an executed notebook depends on."""
-    package = Path(__file__).parent
-    code = {str(p.relative_to(package)): file_hash(p) for p in sorted(package.rglob("*.py"))}
     given = {name: value for name, value in parameters.items() if name != "run_dir"}
-    return content_hash([file_hash(notebook_path(stage)), code, audit.key(stage), given])
+    source = file_hash(notebook_path(NOTEBOOKS[stage]))
+    return content_hash([source, code_hashes(), audit.key(stage), given])
 
 
 def _is_finished(audit: Audit, stage: str, parameters: dict[str, Any]) -> bool:
@@ -163,73 +136,10 @@ def _is_finished(audit: Audit, stage: str, parameters: dict[str, Any]) -> bool:
 
 def _execute(audit: Audit, stage: str, parameters: dict[str, Any]) -> None:
     """Run one stage's notebook and keep it in the run folder."""
-    source = notebook_path(stage)
     name = NOTEBOOKS[stage]
-    target = audit.run.path(f"notebooks/{name}")
-    with tempfile.TemporaryDirectory(prefix="harmony-") as scratch, _kernel_surroundings(scratch):
-        output = Path(scratch) / name
-        try:
-            papermill.execute_notebook(
-                source,
-                output,
-                parameters=parameters,
-                kernel_name="python3",
-                progress_bar=False,
-                cwd=os.getcwd(),
-            )
-        except PapermillExecutionError as error:
-            failed = audit.run.path(f"notebooks/failed/{name}")
-            write_atomically(failed, lambda temporary: shutil.copyfile(output, temporary))
-            known = {
-                kind.__name__: kind for kind in (InputError, HubUnreachableError, RefusedError)
-            }
-            if error.ename in known:
-                raise known[error.ename](f"stage {stage}: {error.evalue}") from None
-            raise StageError(
-                f"stage {stage} failed: {error.ename}: {error.evalue}; its notebook as far as "
-                f"it ran: {failed}"
-            ) from None
-        write_text(target, _clean(output))
-    audit.run.path(f"notebooks/failed/{name}").unlink(missing_ok=True)
+    target, failed = audit.run.path(f"notebooks/{name}"), audit.run.path(f"notebooks/failed/{name}")
+    execute_notebook(
+        notebook_path(name), target, parameters=parameters, failed=failed, what=f"stage {stage}"
+    )
     key = _notebook_key(audit, stage, parameters)
     audit.run.update("notebooks", stage, {"key": key, "sha256": file_hash(target)})
-
-
-def _clean(path: Path) -> str:
-    """Return an executed notebook without times and paths of this machine."""
-    notebook = nbformat.read(path, as_version=4)
-    notebook.metadata.pop("papermill", None)
-    for cell in notebook.cells:
-        cell.metadata.pop("papermill", None)
-        cell.metadata.pop("execution", None)
-        tags = cell.metadata.get("tags", [])
-        if "injected-parameters" in tags:
-            cell.metadata["tags"] = [*tags, "hide-input"]
-    return nbformat.writes(notebook) + "\n"
-
-
-@contextmanager
-def _kernel_surroundings(scratch: str) -> Iterator[None]:
-    """Set what a kernel inherits: quiet start, own IPython folder, threads on purpose."""
-    profile = Path(scratch) / "ipython" / "profile_default"
-    profile.mkdir(parents=True)
-    quiet = "c = get_config()\nc.IPKernelApp.log_level = 50\n"
-    (profile / "ipython_kernel_config.py").write_text(quiet, encoding="utf-8")
-    wanted = {"IPYTHONDIR": str(Path(scratch) / "ipython")}
-    defaults = {
-        PROGRESS_VARIABLE: "none",
-        "OMP_NUM_THREADS": str(os.cpu_count() or 1),
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-    wanted |= {name: value for name, value in defaults.items() if name not in os.environ}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

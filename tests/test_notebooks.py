@@ -27,8 +27,11 @@ COMMON = {
 }
 
 
-def read(stage: str):
-    return nbformat.read(PROJECT / "notebooks" / NOTEBOOKS[stage], as_version=4)
+CHAPTERS = sorted(path.name for path in (PROJECT / "notebooks").glob("[0-9]*.ipynb"))
+
+
+def read(chapter: str):
+    return nbformat.read(PROJECT / "notebooks" / chapter, as_version=4)
 
 
 def tags(cell) -> list[str]:
@@ -38,6 +41,15 @@ def tags(cell) -> list[str]:
 @pytest.fixture(params=list(NOTEBOOKS))
 def stage(request) -> str:
     return request.param
+
+
+@pytest.fixture(params=CHAPTERS)
+def chapter(request) -> str:
+    return request.param
+
+
+def test_every_stage_has_its_chapter():
+    assert set(NOTEBOOKS.values()) <= set(CHAPTERS)
 
 
 def test_parameters_are_the_settings_of_the_stage(stage):
@@ -53,22 +65,22 @@ def test_parameters_are_the_settings_of_the_stage(stage):
         assert about["help"].strip(), f"{name} has no comment"
 
 
-def test_the_parameters_cell_is_typed_and_alone(stage):
-    (cell,) = [c for c in read(stage).cells if "parameters" in tags(c)]
+def test_the_parameters_cell_is_typed_and_alone(chapter):
+    (cell,) = [c for c in read(chapter).cells if "parameters" in tags(c)]
     for line in cell.source.splitlines():
         assert re.match(r"\w+: (str|int|float|bool|list(\[\w+\])?) = .+  # [^=]+$", line), line
 
 
-def test_outputs_are_stripped_but_for_the_check(stage):
-    kept = [c for c in read(stage).cells if c.cell_type == "code" and c.outputs]
+def test_outputs_are_stripped_but_for_the_check(chapter):
+    kept = [c for c in read(chapter).cells if c.cell_type == "code" and c.outputs]
     assert kept, "the check cell keeps its output"
     for cell in kept:
         assert "keep_output" in tags(cell)
         assert "nbval-check-output" in tags(cell)
 
 
-def test_cells_are_small_and_have_stable_names(stage):
-    notebook = read(stage)
+def test_cells_are_small_and_have_stable_names(chapter):
+    notebook = read(chapter)
     code = [c for c in notebook.cells if c.cell_type == "code"]
     assert len(code) <= 30
     for cell in code:
@@ -79,8 +91,8 @@ def test_cells_are_small_and_have_stable_names(stage):
     assert notebook.metadata.kernelspec.name == "python3"
 
 
-def test_chapters_follow_the_common_order(stage):
-    notebook = read(stage)
+def test_chapters_follow_the_common_order(chapter):
+    notebook = read(chapter)
     text = "\n".join(c.source for c in notebook.cells)
     title = notebook.cells[0].source.splitlines()[0]
     assert title.startswith("# ")
@@ -92,13 +104,13 @@ def test_chapters_follow_the_common_order(stage):
     assert "assert_allclose" in text or "assert_array" in text
 
 
-def test_figures_go_through_the_package(stage):
-    code = "\n".join(c.source for c in read(stage).cells if c.cell_type == "code")
+def test_figures_go_through_the_package(chapter):
+    code = "\n".join(c.source for c in read(chapter).cells if c.cell_type == "code")
     assert "plt." not in code
     assert "plots.show(" in code
 
 
-def test_prose_states_no_result_of_the_embedded_run(stage):
+def test_prose_states_no_result_of_the_embedded_run(chapter):
     """Prose holds for any model, so it may hold no number that this run gave."""
     folder = recorded_folder() / "arc_easy" / "smollm2-135m"
     result = read_json(folder / "harmony.json")
@@ -106,7 +118,7 @@ def test_prose_states_no_result_of_the_embedded_run(stage):
     measured = [result["accuracy"], result["harmony"], result["null"]["p_value"], temperature]
     forbidden = {f"{value:.{digits}f}".lstrip("0") for value in measured for digits in (3, 4)}
     forbidden |= {f" {size} questions" for size in (result["n_items"], *result["sizes"])}
-    for cell in read(stage).cells:
+    for cell in read(chapter).cells:
         if cell.cell_type == "markdown":
             assert not [text for text in forbidden if text in cell.source], cell.source
 
