@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from harmony_utils import log_commands
 from harmony_utils.errors import HarmonyError, InputError
 from harmony_utils.progress import PROGRESS_VARIABLE
 from harmony_utils.settings import STAGES, parse_assignments
@@ -188,6 +189,9 @@ def doctor(as_json: JsonFlag = False) -> None:
         out.print(table)
     if wrong:
         raise InputError(f"{len(wrong)} of {len(checks)} checks failed; see the advice above")
+
+
+log_commands.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

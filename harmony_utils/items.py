@@ -160,11 +160,28 @@ def item_keys(items: Sequence[Item]) -> list[str]:
     >>> second == first + "-1"
     True
     """
+    return number_repeats(
+        [content_digest(item.question, item.options, passage=item.passage or "") for item in items]
+    )
+
+
+def content_digest(question: str, options: Sequence[str], *, passage: str = "") -> str:
+    """Return 16 hexadecimal digits that depend on the text of a question alone."""
+    text = json.dumps([passage, question, *options], ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def number_repeats(digests: Sequence[str]) -> list[str]:
+    """Make digests unique: the second, third … of a kind gets ``-1``, ``-2`` … appended.
+
+    Examples
+    --------
+    >>> number_repeats(["a", "b", "a", "a"])
+    ['a', 'b', 'a-1', 'a-2']
+    """
     seen: Counter[str] = Counter()
     keys = []
-    for item in items:
-        text = json.dumps([item.passage or "", item.question, *item.options], ensure_ascii=False)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    for digest in digests:
         keys.append(f"{digest}-{seen[digest]}" if seen[digest] else digest)
         seen[digest] += 1
     return keys

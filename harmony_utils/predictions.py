@@ -8,17 +8,21 @@ column             type             meaning
 key                string           content key, see :func:`~harmony_utils.items.item_keys`
 native_id          string           the benchmark's own id
 subject            string, null     subdomain given by the benchmark
-n_options          int              number of options
-gold               list of int      indices of the correct options
+n_options          int, null        number of options, null where a log does not tell
+gold               list of int,     indices of the correct options; null where a log holds only
+                   null             whether the answer was right
 loglik             list of float    sum log-likelihood of each option, natural logarithm
+unconditional      list of float    the same without the question, where it was measured
 characters         list of int      length of each option's text in characters
 bytes              list of int      the same in UTF-8 bytes
 tokens             list of int      the same in tokens of this model, null where unknown
 prediction         int              option chosen under the table's normalisation
-prediction_source  string           how ``prediction`` came about, e.g. ``argmax``
+prediction_source  string           how ``prediction`` came about: ``argmax`` of the scores,
+                                    ``logged`` or ``none``
 correct            float            1 where the prediction is among the gold options, else 0
 flags              list of string   ``tie``: the best options have the same score; ``border``: a
-                                    token spans the border of prompt and option
+                                    token spans the border of prompt and option; those of
+                                    imported logs are listed in :mod:`harmony_utils.logs`
 =================  ===============  =============================================================
 """
 
@@ -36,16 +40,16 @@ import pyarrow.parquet as pq
 
 from harmony_utils.errors import InputError
 from harmony_utils.files import write_atomically
-from harmony_utils.settings import Normalisation
 
 SCHEMA = pa.schema(
     [
         pa.field("key", pa.string(), nullable=False),
         pa.field("native_id", pa.string(), nullable=False),
         pa.field("subject", pa.string()),
-        pa.field("n_options", pa.int64(), nullable=False),
-        pa.field("gold", pa.list_(pa.int64()), nullable=False),
+        pa.field("n_options", pa.int64()),
+        pa.field("gold", pa.list_(pa.int64())),
         pa.field("loglik", pa.list_(pa.float64())),
+        pa.field("unconditional", pa.list_(pa.float64())),
         pa.field("characters", pa.list_(pa.int64())),
         pa.field("bytes", pa.list_(pa.int64())),
         pa.field("tokens", pa.list_(pa.int64())),
@@ -55,6 +59,12 @@ SCHEMA = pa.schema(
         pa.field("flags", pa.list_(pa.string()), nullable=False),
     ]
 )
+OPTIONAL = ("unconditional",)
+"""Columns that older files lack; they are read as null."""
+
+TableNormalisation = Literal["sum", "char", "byte", "token", "pmi"]
+"""How scores of options can be compared; ``pmi`` subtracts the unconditional log-likelihood."""
+
 _LENGTHS = {"char": "characters", "byte": "bytes", "token": "tokens"}
 _META_KEY = b"harmony"
 
@@ -90,13 +100,13 @@ class Predictions:
         """Correctness of the stored predictions, shape (n_items,), 0 or 1."""
         return self.table["correct"].to_numpy(dtype=float)
 
-    def scores(self, normalisation: Normalisation | None = None) -> np.ndarray:
+    def scores(self, normalisation: TableNormalisation | None = None) -> np.ndarray:
         """Return each option's score.
 
         Parameters
         ----------
-        normalisation : {"sum", "char", "byte", "token"}, optional
-            Length that divides the sum log-likelihood; the table's own when not given.
+        normalisation : {"sum", "char", "byte", "token", "pmi"}, optional
+            Length that divides the sum log-likelihood, or ``pmi``; the table's own when not given.
 
         Returns
         -------
@@ -104,9 +114,12 @@ class Predictions:
             Natural logarithms, higher is better; NaN where an item has fewer options.
         """
         name = normalisation or self.meta["normalisation"]
-        if name not in get_args(Normalisation):
-            raise InputError(f"normalisation {name!r}: choose {', '.join(get_args(Normalisation))}")
+        if name not in get_args(TableNormalisation):
+            known = ", ".join(get_args(TableNormalisation))
+            raise InputError(f"normalisation {name!r}: choose {known}")
         scores = _pad(self.table["loglik"])
+        if name == "pmi":
+            return scores - _pad(self.table["unconditional"], width=scores.shape[1])
         return scores if name == "sum" else scores / self.lengths(name)
 
     def lengths(self, unit: Literal["char", "byte", "token"]) -> np.ndarray:
@@ -115,18 +128,16 @@ class Predictions:
             raise InputError(f"unit {unit!r}: choose {', '.join(_LENGTHS)}")
         return _pad(self.table[_LENGTHS[unit]])
 
-    def correct_by(self, normalisation: Normalisation) -> np.ndarray:
+    def correct_by(self, normalisation: TableNormalisation) -> np.ndarray:
         """Return correctness under another normalisation, shape (n_items,).
 
         Ties go to the first of the best options. Items without scores give NaN.
         """
         chosen, _ = choose(self.scores(normalisation))
-        gold = self.table["gold"]
-        return np.array(
-            [np.nan if c < 0 else float(c in set(g)) for c, g in zip(chosen, gold, strict=True)]
-        )
+        pairs = zip(chosen, self.table["gold"], strict=True)
+        return np.array([np.nan if c < 0 or g is None else float(c in set(g)) for c, g in pairs])
 
-    def accuracy(self, normalisation: Normalisation | None = None) -> float:
+    def accuracy(self, normalisation: TableNormalisation | None = None) -> float:
         """Return the share of correct items, by the table's normalisation or another."""
         correct = self.correct if normalisation is None else self.correct_by(normalisation)
         return float(np.nanmean(correct))
@@ -150,6 +161,10 @@ class Predictions:
             table = pq.read_table(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+        for name in set(OPTIONAL) - set(table.column_names):
+            table = table.append_column(
+                SCHEMA.field(name), pa.nulls(len(table), SCHEMA.field(name).type)
+            )
         if missing := [name for name in SCHEMA.names if name not in table.column_names]:
             raise InputError(f"{path}: no column {missing[0]!r}; not a table of predictions")
         meta = json.loads((table.schema.metadata or {}).get(_META_KEY, b"{}"))
@@ -177,11 +192,10 @@ def choose(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return chosen, (filled == best[:, None]).sum(axis=1) > 1
 
 
-def _pad(column: pd.Series) -> np.ndarray:
+def _pad(column: pd.Series, *, width: int = 2) -> np.ndarray:
     """Turn a column of lists into a float matrix with NaN where an item has fewer entries."""
     rows = [[] if row is None else row for row in column]
-    width = max((len(row) for row in rows), default=0)
-    padded = np.full((len(rows), max(width, 2)), np.nan)
+    padded = np.full((len(rows), max([width, *map(len, rows)])), np.nan)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded
@@ -198,6 +212,8 @@ def _validate(table: pd.DataFrame) -> None:
         raise InputError(f"predictions: row {row + 1} repeats key {table['key'].iloc[row]!r}")
     rows = zip(table["gold"], table["n_options"], table["loglik"], strict=True)
     for row, (gold, n_options, loglik) in enumerate(rows, start=1):
+        if gold is None:
+            continue
         if len(gold) == 0 or min(gold) < 0 or max(gold) >= n_options:
             raise InputError(f"predictions: row {row} has gold {list(gold)} of {n_options} options")
         if loglik is not None and len(loglik) != n_options:

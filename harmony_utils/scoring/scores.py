@@ -194,6 +194,7 @@ def _assemble(
             "n_options": [len(item.options) for item in benchmark.items],
             "gold": [[item.gold] for item in benchmark.items],
             "loglik": [row["loglik"] for row in rows],
+            "unconditional": None,
             "characters": [[len(text) for text in texts] for texts in scored_text],
             "bytes": [[len(text.encode()) for text in texts] for texts in scored_text],
             "tokens": [row["tokens"] for row in rows],

@@ -1,0 +1,336 @@
+"""From rows to the canonical table: one for each model, task and filter of a log."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harmony_utils.errors import InputError
+from harmony_utils.items import content_digest, number_repeats
+from harmony_utils.logs.gold import Reading, choose_reading
+from harmony_utils.logs.rows import Flag, Gold, LogHeader, LogRow
+from harmony_utils.predictions import SCHEMA, Predictions, choose
+
+MISSING_SENTINEL = -999.0
+"""What some backends write for an option whose log-likelihood they did not return."""
+
+_LENGTHS = ("char", "char-stripped", "byte", "token")
+
+
+@dataclass
+class Collected:
+    """The rows of one model on one task, as short columns; texts are hashed, not kept.
+
+    Parameters
+    ----------
+    header : LogHeader
+        Of the log, with the rows' own model and task.
+    split : str
+        Which of several rows for each item (a filter's name), or ``""``.
+    """
+
+    header: LogHeader
+    split: str = ""
+    digests: list[str] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
+    native_ids: list[str] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    subjects: list[str | None] = field(default_factory=list)
+    n_options: list[int] = field(default_factory=list)
+    equal_options: int = 0
+    loglik: list[list[float] | None] = field(default_factory=list)
+    unconditional: list[list[float] | None] = field(default_factory=list)
+    lengths: list[list[tuple[int, int, int, int | None]] | None] = field(default_factory=list)
+    predictions: list[int] = field(default_factory=list)
+    answered: list[bool] = field(default_factory=list)
+    correct: list[float] = field(default_factory=list)
+    readings: dict[str, list[Gold | None]] = field(default_factory=dict)
+    logged: dict[str, list[float]] = field(default_factory=dict)
+    flags: list[tuple[str, ...]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+    def add(self, row: LogRow) -> None:
+        """Append one row."""
+        n = len(self)
+        size = len(row.options) or len(row.loglik or ()) or row.n_options or 0
+        if row.loglik is not None and len(row.loglik) != size:
+            raise InputError(
+                f"line {row.line}: {len(row.loglik)} log-likelihoods for {size} options"
+            )
+        question = row.question or row.prompt or row.native_id
+        self.digests.append(content_digest(question, row.options, passage=row.passage))
+        self.prompts.append(hashlib.sha256(row.prompt.encode("utf-8", "replace")).hexdigest()[:16])
+        self.native_ids.append(row.native_id)
+        self.epochs.append(row.epoch)
+        self.lines.append(row.line)
+        self.subjects.append(row.subject)
+        self.n_options.append(size)
+        self.equal_options += len(set(row.options)) < len(row.options)
+        self.loglik.append(row.loglik)
+        self.unconditional.append(row.unconditional)
+        self.lengths.append(_lengths(row) if row.loglik is not None else None)
+        self.predictions.append(-1 if row.prediction is None else row.prediction)
+        self.answered.append(row.answered)
+        self.correct.append(math.nan if row.correct is None else row.correct)
+        self.flags.append(row.flags)
+        _append(self.readings, row.gold, n, None)
+        _append(self.logged, row.logged, n, math.nan)
+
+
+def _append(columns: dict[str, list], values: dict[str, Any], n: int, empty: Any) -> None:
+    """Append to columns that may be new or absent in this row."""
+    for name, value in values.items():
+        columns.setdefault(name, [empty] * n).append(value)
+    for name, column in columns.items():
+        if name not in values:
+            column.append(empty)
+
+
+def _lengths(row: LogRow) -> list[tuple[int, int, int, int | None]]:
+    scored = row.scored or row.options
+    tokens = row.tokens or [None] * len(row.loglik or ())
+    if not scored:
+        return [(0, 0, 0, token) for token in tokens]
+    return [
+        (len(text), len(text.strip()), len(text.encode("utf-8", "replace")), token)
+        for text, token in zip(scored, tokens, strict=False)
+    ]
+
+
+def collect(header: LogHeader, rows: Any) -> list[Collected]:
+    """Sort a log's rows by model, task and split.
+
+    Returns
+    -------
+    list of Collected
+        In order of appearance.
+    """
+    found: dict[tuple[str, str, str], Collected] = {}
+    for row in rows:
+        model, task = row.model or header.model, row.task or header.task
+        key = (model, task, row.split)
+        if key not in found:
+            own = LogHeader(**{**vars(header), "model": model, "task": task})
+            own.flags = list(header.flags)
+            found[key] = Collected(own, row.split)
+        found[key].add(row)
+    return list(found.values())
+
+
+def matrix(rows: list[list[float] | None], width: int) -> np.ndarray:
+    """Return lists as rows of a float matrix, NaN where there is nothing."""
+    filled = np.full((len(rows), width), np.nan)
+    for i, row in enumerate(rows):
+        if row is not None:
+            filled[i, : len(row)] = [math.nan if v is None else v for v in row]
+    return filled
+
+
+def length_matrices(data: Collected, width: int) -> dict[str, np.ndarray]:
+    """Return the lengths of the scored texts by unit, NaN where unknown."""
+    found = {}
+    for position, name in enumerate(_LENGTHS):
+        rows = [None if r is None else [x[position] for x in r] for r in data.lengths]
+        lengths = matrix(rows, width)
+        found[name] = np.where(lengths > 0, lengths, np.nan)
+    return found
+
+
+def read_table(data: Collected, *, where: str, gold_from: str = "") -> tuple[Reading, np.ndarray]:
+    """Find the reading of the gold options; return it with the log-likelihoods as a matrix."""
+    width = max([2, *data.n_options])
+    loglik = matrix(data.loglik, width)
+    unconditional = None
+    if any(row is not None for row in data.unconditional):
+        unconditional = matrix(data.unconditional, width)
+    reading = choose_reading(
+        data.readings,
+        {name: np.array(values, dtype=float) for name, values in data.logged.items()},
+        data.header.metrics,
+        where=where,
+        wanted=gold_from,
+        loglik=loglik,
+        n_options=np.array(data.n_options),
+        lengths=length_matrices(data, width),
+        unconditional=unconditional,
+        prediction=np.array(data.predictions),
+    )
+    return reading, loglik
+
+
+def to_predictions(
+    data: Collected, reading: Reading, *, normalisation: str = ""
+) -> tuple[Predictions, list[Flag], int]:
+    """Make the canonical table, with one row for each item.
+
+    Parameters
+    ----------
+    data : Collected
+        Rows of one model, task and split.
+    reading : Reading
+        Which options are correct.
+    normalisation : str
+        How options are compared; by default the sum, or what the log itself chose where it holds
+        no log-likelihoods.
+
+    Returns
+    -------
+    predictions : Predictions
+        Repeated rows of an item are one row: their correctness is averaged.
+    flags : list of Flag
+        What was missing or repeated.
+    missing : int
+        Number of values that are missing: log-likelihoods of options, answers, scores.
+    """
+    scored = any(row is not None for row in data.loglik)
+    name = normalisation or "sum"
+    table = _table(data, reading)
+    flags, missing = _missing(data)
+    meta = {
+        "model": _model(data.header.model),
+        "benchmark": data.header.benchmark or data.header.task,
+        "split": data.split,
+        "normalisation": name if scored else "logged",
+        "settings": data.header.settings,
+        "log": {
+            "format": data.header.format,
+            "version": data.header.version,
+            "task": data.header.task,
+            "gold_reading": reading.name,
+        },
+    }
+    if scored:
+        draft = Predictions(table.assign(key=number_repeats(list(table["key"]))), meta)
+        chosen, tied = choose(draft.scores(name))
+        table["prediction"] = pd.array([None if c < 0 else int(c) for c in chosen], dtype="Int64")
+        table["correct"] = draft.correct_by(name)
+        table["flags"] = [
+            [*f, "tie"] if tie else f for f, tie in zip(table["flags"], tied, strict=True)
+        ]
+    table, repeats = _one_row_each(table, data)
+    return Predictions(table[SCHEMA.names], meta), flags + repeats, missing
+
+
+def _table(data: Collected, reading: Reading) -> pd.DataFrame:
+    """Return the columns of the canonical table, row by row as logged."""
+    clean = [None if r is None else [_finite(v) for v in r] for r in data.loglik]
+    predictions = [p if p >= 0 else None for p in data.predictions]
+    gold = [None if g is None else list(g) for g in reading.gold]
+    correct = [
+        float(p in g) if p is not None and g is not None else (0.0 if not ok and g else logged)
+        for p, g, ok, logged in zip(predictions, gold, data.answered, data.correct, strict=True)
+    ]
+    lengths = {
+        unit: [None if r is None else [x[at] or None for x in r] for r in data.lengths]
+        for unit, at in (("characters", 0), ("bytes", 2), ("tokens", 3))
+    }
+    return pd.DataFrame(
+        {
+            "key": data.digests,
+            "native_id": data.native_ids,
+            "subject": data.subjects,
+            "n_options": pd.array([n or None for n in data.n_options], dtype="Int64"),
+            "gold": gold,
+            "loglik": clean,
+            "unconditional": [
+                None if r is None else [_finite(v) for v in r] for r in data.unconditional
+            ],
+            **lengths,
+            "prediction": pd.array(predictions, dtype="Int64"),
+            "prediction_source": [
+                "argmax" if r is not None else ("logged" if p is not None else "none")
+                for r, p in zip(data.loglik, predictions, strict=True)
+            ],
+            "correct": correct,
+            "flags": [list(f) for f in data.flags],
+        }
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value) or value == MISSING_SENTINEL:
+        return None
+    return float(value)
+
+
+def _missing(data: Collected) -> tuple[list[Flag], int]:
+    """Count what the log does not hold."""
+    flags = []
+    absent = [sum(_finite(v) is None for v in r) for r in data.loglik if r is not None]
+    if options := sum(absent):
+        items = sum(count > 0 for count in absent)
+        flags.append(
+            Flag(
+                "missing-loglikelihood",
+                f"{options} log-likelihoods of {items} items are missing (-inf, nan or a "
+                "placeholder); they are left out, not taken as numbers",
+            )
+        )
+    if unread := sum(not ok for ok in data.answered):
+        flags.append(Flag("unmapped-answer", f"{unread} answers could not be matched to an option"))
+    unscored = sum(
+        all(math.isnan(values[i]) for values in data.logged.values()) and math.isnan(c)
+        for i, c in enumerate(data.correct)
+    )
+    if data.logged and unscored:
+        flags.append(Flag("unscored", f"{unscored} rows have no score in the log"))
+    return flags, options + unread + (unscored if data.logged else 0)
+
+
+def _one_row_each(table: pd.DataFrame, data: Collected) -> tuple[pd.DataFrame, list[Flag]]:
+    """Join repeated rows of the same item; number different items with the same text."""
+    flags = []
+    same = pd.MultiIndex.from_arrays([table["native_id"], table["key"]])
+    epoch = pd.Series(data.epochs)
+    repeated = same.duplicated()
+    if repeated.any():
+        by_epoch = pd.MultiIndex.from_arrays([table["native_id"], table["key"], epoch])
+        again = by_epoch.duplicated()
+        if again.any():
+            flags.append(
+                Flag("repeated-rows", f"{int(again.sum())} rows repeat an id and its question")
+            )
+        if (~again & repeated).any():
+            flags.append(
+                Flag(
+                    "repeated-epochs",
+                    f"items were asked up to {int(epoch.nunique())} times; correctness is averaged",
+                )
+            )
+            mean = table["correct"][~again].groupby(same[~again].factorize()[0]).transform("mean")
+            table.loc[~again, "correct"] = mean
+        table = table[~repeated].reset_index(drop=True)
+    counts = Counter(table["key"])
+    if extra := len(table) - len(counts):
+        flags.append(
+            Flag("duplicate-questions", f"{extra} items repeat the text of an earlier one")
+        )
+        golds = table.groupby("key")["gold"].agg(lambda g: len({str(x) for x in g}))
+        if clash := int((golds > 1).sum()):
+            flags.append(
+                Flag(
+                    "two-keyed-answers", f"{clash} questions appear with different correct answers"
+                )
+            )
+    return table.assign(key=number_repeats(list(table["key"]))), flags
+
+
+def _model(name: str) -> dict[str, Any]:
+    """Describe a model of which only the name is known."""
+    return {
+        "name": name,
+        "family": None,
+        "parameters": None,
+        "tokens": None,
+        "layer": None,
+        "layers": None,
+    }

@@ -1,0 +1,107 @@
+"""What a dataset's row usually calls its question and options."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+_QUESTIONS = (
+    "question",
+    "question_stem",
+    "query",
+    "goal",
+    "sentence",
+    "ctx",
+    "premise",
+    "prompt",
+    "input",
+    "problem",
+    "text",
+    "q",
+)
+_PASSAGES = ("passage", "context", "support", "article", "narrative", "story")
+_LISTS = ("choices", "options", "endings", "answers", "opts", "candidates")
+_FIELDS = (
+    ("opa", "opb", "opc", "opd"),
+    ("option1", "option2"),
+    ("choice1", "choice2", "choice3", "choice4"),
+    ("choice1", "choice2"),
+    ("sol1", "sol2"),
+    ("answerA", "answerB", "answerC"),
+    ("distractor1", "distractor2", "distractor3", "correct_answer"),
+    ("A", "B", "C", "D"),
+)
+
+
+def question_of(doc: dict[str, Any]) -> str:
+    """Return the question of a dataset's row, ``""`` if no usual name holds one.
+
+    Examples
+    --------
+    >>> question_of({"id": 3, "question": {"stem": "Why?"}})
+    'Why?'
+    """
+    for name in _QUESTIONS:
+        value = doc.get(name)
+        if isinstance(value, dict):
+            value = value.get("stem") or value.get("text")
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def passage_of(doc: dict[str, Any]) -> str:
+    """Return the text that a question is about, or ``""``."""
+    for name in _PASSAGES:
+        if isinstance(doc.get(name), str):
+            return doc[name]
+    return ""
+
+
+def option_texts(doc: dict[str, Any]) -> list[str]:
+    """Return the texts of the options of a dataset's row, ``[]`` if no usual name holds them.
+
+    Examples
+    --------
+    >>> option_texts({"choices": {"label": ["A", "B"], "text": ["yes", "no"]}})
+    ['yes', 'no']
+    >>> option_texts({"opa": "1", "opb": "2", "opc": "3", "opd": "4"})
+    ['1', '2', '3', '4']
+    """
+    for name in _LISTS:
+        value = doc.get(name)
+        if value is None and isinstance(doc.get("question"), dict):
+            value = doc["question"].get(name)
+        texts = _texts(value)
+        if texts:
+            return texts
+    for names in _FIELDS:
+        if all(isinstance(doc.get(name), str) for name in names):
+            return [doc[name] for name in names]
+    return []
+
+
+def option_labels(doc: dict[str, Any]) -> list[str]:
+    """Return what a dataset's row calls its options, e.g. A, B, C, or ``[]``."""
+    for name in _LISTS:
+        value = doc.get(name)
+        if isinstance(value, dict):
+            labels = value.get("label") or (list(value) if "text" not in value else [])
+            return [str(label) for label in labels]
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return [str(v["label"]) for v in value if "label" in v]
+    return []
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return []
+    if isinstance(value, dict):
+        value = value.get("text") or list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return []
+    texts = [v.get("text") if isinstance(v, dict) else v for v in value]
+    return [str(text) for text in texts] if len(texts) > 1 and None not in texts else []
