@@ -49,6 +49,9 @@ def _root(context: typer.Context) -> None:
 
 @app.command()
 def audit(
+    paths: Annotated[
+        list[str] | None, typer.Argument(help="With --from-logs: files, folders or globs.")
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -66,10 +69,24 @@ def audit(
         list[str] | None,
         typer.Option("-p", metavar="STAGE.NAME=VALUE", help="A setting; may be repeated."),
     ] = None,
+    from_logs: Annotated[
+        bool, typer.Option("--from-logs", help="Audit evaluation logs; no model is loaded.")
+    ] = False,
+    partition: Annotated[
+        str, typer.Option(help="With --from-logs: subjects, embeddings or options.")
+    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Audit one model on one benchmark: six stages, each an executed notebook."""
+    """Audit one model on one benchmark: six stages, each an executed notebook.
+
+    With --from-logs PATH… audit the evaluation logs of other tools instead.
+    """
     settings = parse_assignments(parameters or [])
+    if from_logs:
+        log_commands.audit_from_logs(paths or [], out_dir, settings, partition, as_json)
+        return
+    if paths or partition:
+        raise InputError(f"{(paths or [partition])[0]}: say --from-logs to audit evaluation logs")
     from harmony_utils import pipeline
     from harmony_utils.stages import open_audit
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from harmony_utils.errors import InputError
+
 if TYPE_CHECKING:
-    from harmony_utils.logs import Import, Run
+    from harmony_utils.logs import Import
+    from harmony_utils.settings import AuditSettings
 
 out = Console()
 err = Console(stderr=True)
@@ -53,6 +55,7 @@ def import_command(
 ) -> None:
     """Read evaluation logs of other tools into run folders; no model is loaded."""
     from harmony_utils.logs import read_logs
+    from harmony_utils.stages.from_logs import save_log_run
 
     found = read_logs(
         paths, log_format=log_format, gold_from=gold_from, normalisation=norm,
@@ -62,8 +65,49 @@ def import_command(
     if not accept_disagreement:
         found.check()
     for run in found.runs:
-        path = save_run(run, root=out_dir)
-        (err if as_json else out).print(f"written: {path}", soft_wrap=True, markup=False)
+        _written(save_log_run(run, root=out_dir), as_json=as_json)
+
+
+def audit_from_logs(
+    paths: list[str], out_dir: Path | None, settings: AuditSettings, partition: str, as_json: bool
+) -> None:
+    """Audit evaluation logs: ``harmony audit --from-logs``."""
+    from harmony_utils.logs import import_logs
+    from harmony_utils.stages.from_logs import audit_logs, finite, save_log_audit
+
+    if not paths:
+        raise InputError("--from-logs: name at least one file or folder")
+    found = import_logs(paths, keep_texts=True)
+    audits, refused = audit_logs(found, partition=partition, settings=settings)
+    shown = []
+    for audit in audits:
+        folder = save_log_audit(audit, root=out_dir)
+        shown.append({**finite(audit.to_dict()), "run_dir": str(folder)})
+        _written(folder, as_json=as_json)
+    for reason in refused.values():
+        err.print(f"not audited: {reason}", soft_wrap=True, markup=False, highlight=False)
+    if as_json:
+        about = {**found.to_dict(), "audits": shown, "refused": refused}
+        print(json.dumps(about, ensure_ascii=False, allow_nan=False))
+        return
+    table = Table(
+        "model", "benchmark", "items", "accuracy", "divided by", "HARMONY", "p", "verdict"
+    )
+    for about in shown:
+        null = about["null"]
+        table.add_row(
+            *(escape(str(about[name])) for name in ("model", "benchmark", "n_items")),
+            f"{about['accuracy']:.3f} ({about['normalisation']})",
+            f"{about['partition']['name']} ({about['k']})",
+            f"{about['harmony']:.3f} of {null['lo']:.3f}–{null['hi']:.3f}",
+            f"{null['p_value']:.3f}",
+            about["verdict"]["label"],
+        )
+    out.print(table)
+
+
+def _written(folder: Path, *, as_json: bool) -> None:
+    (err if as_json else out).print(f"written: {folder}", soft_wrap=True, markup=False)
 
 
 def export_command(
@@ -75,19 +119,6 @@ def export_command(
 
     n_rows = export_runs(runs, out_file)
     err.print(f"{n_rows:,} rows: {out_file}", soft_wrap=True, markup=False)
-
-
-def save_run(run: Run, *, root: Path | None) -> Path:
-    """Write a run's predictions into ``<root>/<benchmark>/<model>/``."""
-    from harmony_utils.runs import default_folder
-
-    folder = (root or default_folder().parent / "logs") / _safe(run.benchmark) / _safe(run.model)
-    return run.predictions.save(folder / "predictions.parquet")
-
-
-def _safe(name: str) -> str:
-    """Make a name a folder's name."""
-    return re.sub(r"[^\w.+=,#@-]+", "__", name).strip(".") or "unnamed"
 
 
 def show_import(found: Import, *, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,10 +34,13 @@ class Collected:
         Of the log, with the rows' own model and task.
     split : str
         Which of several rows for each item (a filter's name), or ``""``.
+    texts : dict of str to str, optional
+        Questions by content digest, where they are to be kept.
     """
 
     header: LogHeader
     split: str = ""
+    texts: dict[str, str] | None = None
     digests: list[str] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
     native_ids: list[str] = field(default_factory=list)
@@ -68,6 +72,8 @@ class Collected:
             )
         question = row.question or row.prompt or row.native_id
         self.digests.append(content_digest(question, row.options, passage=row.passage))
+        if self.texts is not None:
+            self.texts[self.digests[-1]] = question
         self.prompts.append(hashlib.sha256(row.prompt.encode("utf-8", "replace")).hexdigest()[:16])
         self.native_ids.append(row.native_id)
         self.epochs.append(row.epoch)
@@ -106,8 +112,19 @@ def _lengths(row: LogRow) -> list[tuple[int, int, int, int | None]]:
     ]
 
 
-def collect(header: LogHeader, rows: Any) -> list[Collected]:
+def collect(
+    header: LogHeader, rows: Iterable[LogRow], *, keep_texts: bool = False
+) -> list[Collected]:
     """Sort a log's rows by model, task and split.
+
+    Parameters
+    ----------
+    header : LogHeader
+        Of the log.
+    rows : iterable of LogRow
+        Read one by one.
+    keep_texts : bool
+        Keep the questions, for embeddings; else only their hashes are.
 
     Returns
     -------
@@ -121,7 +138,7 @@ def collect(header: LogHeader, rows: Any) -> list[Collected]:
         if key not in found:
             own = LogHeader(**{**vars(header), "model": model, "task": task})
             own.flags = list(header.flags)
-            found[key] = Collected(own, row.split)
+            found[key] = Collected(own, row.split, {} if keep_texts else None)
         found[key].add(row)
     return list(found.values())
 

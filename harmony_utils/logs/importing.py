@@ -43,6 +43,8 @@ class ImportedLog:
         What a person must know.
     missing : int
         Values that the log does not hold.
+    texts : dict of str to str
+        Questions by content digest, if they were kept.
     """
 
     path: str
@@ -52,6 +54,7 @@ class ImportedLog:
     reading: Reading
     flags: list[Flag] = field(default_factory=list)
     missing: int = 0
+    texts: dict[str, str] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as ``harmony import --json`` prints them."""
@@ -149,6 +152,7 @@ def read_logs(
     gold_from: str = "",
     normalisation: str = "",
     merge_different: bool = False,
+    keep_texts: bool = False,
 ) -> Import:
     """Read evaluation logs of other tools; no model is loaded.
 
@@ -167,6 +171,8 @@ def read_logs(
         How the options are compared; the sum of log-likelihoods if not given.
     merge_different : bool
         Join runs whose few-shot number, template or normalisation differ.
+    keep_texts : bool
+        Keep the questions, which a partition by embeddings needs.
 
     Returns
     -------
@@ -189,7 +195,7 @@ def read_logs(
                 skipped.append(str(source.path))
             else:
                 with _advancing(bar):
-                    logs += _import_source(source, reader, gold_from, normalisation)
+                    logs += _import_source(source, reader, gold_from, normalisation, keep_texts)
     if not logs:
         raise InputError(
             f"{', '.join(map(str, paths))}: no evaluation log found; the formats are "
@@ -274,10 +280,10 @@ def _reader(source: Source, wanted: str) -> ModuleType | None:
 
 
 def _import_source(
-    source: Source, reader: ModuleType, gold_from: str, normalisation: str
+    source: Source, reader: ModuleType, gold_from: str, normalisation: str, keep_texts: bool
 ) -> Iterator[ImportedLog]:
     header, rows = reader.read(source)
-    tables = collect(header, rows)
+    tables = collect(header, rows, keep_texts=keep_texts)
     if not tables:
         raise InputError(f"{source.path}: no rows")
     for data in tables:
@@ -299,4 +305,5 @@ def _import_table(
         reading=reading,
         flags=flags,
         missing=missing,
+        texts=data.texts or {},
     )

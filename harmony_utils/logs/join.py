@@ -39,6 +39,8 @@ class Run:
         Common settings of its logs.
     reported : dict of str to float
         The logs' own averages over the benchmark.
+    texts : dict of str to str
+        Questions by content digest, if they were kept.
     """
 
     model: str
@@ -47,6 +49,12 @@ class Run:
     paths: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     reported: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def questions(self) -> list[str]:
+        """Return the question of each item; needs an import that kept the texts."""
+        digests = self.predictions.table["key"].str.split("-").str[0]
+        return [self.texts[digest] for digest in digests]
 
     def averages(self) -> dict[str, Any]:
         """Return the averages over items and over subjects.
@@ -185,7 +193,9 @@ def _merged(model: str, benchmark: str, members: list[ImportedLog]) -> Run:
         for name, value in first.reported.items()
         if name.startswith("group:") == bool(prefix)
     }
-    return Run(model, benchmark, predictions, [m.path for m in members], first.settings, reported)
+    texts = {digest: text for log in members for digest, text in log.texts.items()}
+    paths = [log.path for log in members]
+    return Run(model, benchmark, predictions, paths, first.settings, reported, texts)
 
 
 def join_models(runs: list[Run], *, merge_different: bool = False) -> dict[str, Any]:
