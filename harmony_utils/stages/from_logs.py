@@ -60,6 +60,8 @@ class LogAudit:
         That partition.
     result : HarmonyResult
         HARMONY under it.
+    labels : dict of str to ndarray of shape (n_items,)
+        Every partition there is.
     comparison : DataFrame
         Verdicts under every partition there is, from
         :func:`~harmony_utils.comparison.compare_partitions`.
@@ -75,6 +77,7 @@ class LogAudit:
     used: str
     partition: Partition
     result: HarmonyResult
+    labels: dict[str, np.ndarray]
     comparison: pd.DataFrame
     rebalancing: pd.DataFrame
     left_out: dict[str, str]
@@ -201,6 +204,7 @@ def _audit_run(run: Run, wanted: str, settings: AuditSettings, embeddings: _Embe
         used=used,
         partition=partitions[used],
         result=harmony(correct, labels, **about),
+        labels={name: p.labels for name, p in partitions.items()},
         comparison=compare_partitions(
             correct,
             {name: p.labels for name, p in partitions.items()},
