@@ -90,6 +90,9 @@ class Predictions:
     meta: dict[str, Any]
 
     def __post_init__(self) -> None:
+        if absent := [name for name in OPTIONAL if name not in self.table.columns]:
+            empty = dict.fromkeys(absent)
+            object.__setattr__(self, "table", self.table.assign(**empty))
         _validate(self.table)
 
     def __len__(self) -> int:
