@@ -119,6 +119,8 @@ def test_every_normalisation_is_reproduced(tmp_path):
     assert log.predictions.table["characters"].iloc[0] == [4, 5, 11]
     assert log.predictions.table["bytes"].iloc[0] == [4, 5, 11]
     assert "no-requests-file" not in flags(log)
+    found = read_logs([str(tmp_path)])  # the other files are no logs of their own
+    assert (len(found.logs), len(found.skipped)) == (1, 2)
 
 
 def test_without_requests_and_under_another_name(tmp_path):

@@ -274,6 +274,7 @@ def review(number: int, gold: str, pred, result) -> dict:
 
 def test_old_reviews(tmp_path):
     rows = [review(0, "C", "C", 1), review(1, "B", "A", 0), review(2, "D", "", 0)]
+    rows[1]["origin_prompt"] = "one text"
     log = read_one(lines(tmp_path / "reviews" / "qwen" / "arc_ARC-Easy.jsonl", rows))
     assert (log.header.version, log.header.model) == ("< 1.0", "qwen")
     assert (log.header.benchmark, log.header.subject) == ("arc", "ARC-Easy")

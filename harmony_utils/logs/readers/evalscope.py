@@ -80,8 +80,8 @@ def _rows(source: Source, *, new: bool) -> Iterator[LogRow]:
 
 def _old(raw: dict[str, Any]) -> LogRow:
     document = raw.get("raw_input") if isinstance(raw.get("raw_input"), dict) else {}
-    asked = (raw.get("origin_prompt") or {}).get("data") if raw.get("origin_prompt") else ""
-    prompt = plain_text(asked)
+    asked = raw.get("origin_prompt")
+    prompt = plain_text(asked.get("data") if isinstance(asked, dict) else asked)
     choice = raw["choices"][0]
     message = choice.get("message") if isinstance(choice.get("message"), dict) else {}
     review = message.get("review") or choice.get("review") or {}
