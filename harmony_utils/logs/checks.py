@@ -78,8 +78,8 @@ def _broken_gold(data: Collected, reading: Reading) -> Flag | None:
     rows = zip(
         reading.gold, data.correct, data.loglik, data.predictions, data.answered, strict=True
     )
-    broken = sum(
-        gold is None and np.isnan(right) and (scores is not None or chosen >= 0 or not answered)
+    broken = sum(  # rows scored by what the log says of them, or with no answer, need no gold
+        gold is None and (scores is not None or (np.isnan(right) and (chosen >= 0 or not answered)))
         for gold, right, scores, chosen, answered in rows
     )
     if not broken:
