@@ -146,9 +146,13 @@ class Predictions:
         return float(np.nanmean(correct))
 
     def margins(self) -> np.ndarray:
-        """Return the best score minus the second best, shape (n_items,), at least 0."""
+        """Return the best score minus the second best, shape (n_items,), at least 0.
+
+        NaN for items without scores.
+        """
         ordered = np.sort(np.nan_to_num(self.scores(), nan=-np.inf), axis=1)
-        return ordered[:, -1] - ordered[:, -2]
+        with np.errstate(invalid="ignore"):
+            return ordered[:, -1] - ordered[:, -2]
 
     def save(self, path: Path) -> Path:
         """Write the table as Parquet, atomically, with ``meta`` in the file's schema."""
@@ -217,7 +221,7 @@ def _validate(table: pd.DataFrame) -> None:
     for row, (gold, n_options, loglik) in enumerate(rows, start=1):
         if gold is None:
             continue
-        if len(gold) == 0 or min(gold) < 0 or max(gold) >= n_options:
+        if len(gold) == 0 or min(gold) < 0 or (pd.notna(n_options) and max(gold) >= n_options):
             raise InputError(f"predictions: row {row} has gold {list(gold)} of {n_options} options")
         if loglik is not None and len(loglik) != n_options:
             raise InputError(

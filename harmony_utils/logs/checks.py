@@ -75,7 +75,13 @@ def _unchecked(reading: Reading, data: Collected) -> Flag | None:
 def _broken_gold(data: Collected, reading: Reading) -> Flag | None:
     if not data.readings:
         return None
-    broken = sum(g is None for g in reading.gold)
+    rows = zip(
+        reading.gold, data.correct, data.loglik, data.predictions, data.answered, strict=True
+    )
+    broken = sum(  # rows scored by what the log says of them, or with no answer, need no gold
+        gold is None and (scores is not None or (np.isnan(right) and (chosen >= 0 or not answered)))
+        for gold, right, scores, chosen, answered in rows
+    )
     if not broken:
         return None
     return Flag(
@@ -115,6 +121,10 @@ def _limited(data: Collected) -> Flag | None:
             f"{n_items} of the task's {total} items; a limit keeps the first ones, which on a "
             "sorted benchmark is a skewed choice of subjects",
         )
+    if isinstance(limit, (int, float)) and n_items < limit >= 1:
+        return None  # the limit is larger than the task
+    if limit and data.header.settings.get("limit_order") == "random":
+        return Flag("random-subset", f"run on {n_items} items drawn at random from the task")
     if limit and not total:
         return Flag("subject-skew", f"run with a limit ({limit}); such runs keep the first items")
     return None

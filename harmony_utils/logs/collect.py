@@ -102,14 +102,17 @@ def _append(columns: dict[str, list], values: dict[str, Any], n: int, empty: Any
 
 
 def _lengths(row: LogRow) -> list[tuple[int, int, int, int | None]]:
-    scored = row.scored or row.options
-    tokens = row.tokens or [None] * len(row.loglik or ())
-    if not scored:
-        return [(0, 0, 0, token) for token in tokens]
-    return [
-        (len(text), len(text.strip()), len(text.encode("utf-8", "replace")), token)
-        for text, token in zip(scored, tokens, strict=False)
-    ]
+    """Return the lengths of the scored texts; those that the log states overrule counted ones."""
+    size = len(row.loglik or ())
+    scored = [*(row.scored or row.options or [""] * size)]
+    counted = {
+        "char": [len(text) for text in scored],
+        "char-stripped": [len(text.strip()) for text in scored],
+        "byte": [len(text.encode("utf-8", "replace")) for text in scored],
+        "token": row.tokens or [None] * size,
+    }
+    columns = [row.lengths.get(unit) or counted[unit] for unit in _LENGTHS]
+    return [(c or 0, s or 0, b or 0, t) for c, s, b, t in zip(*columns, strict=False)]
 
 
 def collect(
@@ -137,9 +140,10 @@ def collect(
         key = (model, task, row.split)
         if key not in found:
             own = LogHeader(**{**vars(header), "model": model, "task": task})
-            own.flags = list(header.flags)
             found[key] = Collected(own, row.split, {} if keep_texts else None)
         found[key].add(row)
+    for data in found.values():  # some are known only when all rows have been read
+        data.header.flags = list(header.flags)
     return list(found.values())
 
 

@@ -96,6 +96,8 @@ class LogRow:
         The text whose log-likelihood that is, if not the option's: its length divides.
     tokens : list of int, optional
         Tokens of each scored text.
+    lengths : dict of str to list of int
+        Lengths of the scored texts that the log states itself, by unit (``char``, ``byte``).
     prediction : int, optional
         The option that the log says was chosen; None where unknown or unreadable.
     answered : bool
@@ -127,6 +129,7 @@ class LogRow:
     unconditional: list[float] | None = None
     scored: list[str] | None = None
     tokens: list[int | None] | None = None
+    lengths: dict[str, list[int | None]] = field(default_factory=dict)
     prediction: int | None = None
     answered: bool = True
     correct: float | None = None

@@ -19,6 +19,7 @@ from harmony_utils.logs.streams import (
     json_lines,
     open_bytes,
     parquet_columns,
+    parquet_rows,
 )
 
 Kind = Literal[
@@ -193,3 +194,54 @@ def _below(path: Path) -> Iterator[tuple[Path, bool]]:
                 yield from ((place, False) for place, _ in _below(child))
             elif child.stat().st_size:
                 yield child, False
+
+
+def source_rows(source: Source) -> Iterator[tuple[int, Any]]:
+    """Yield ``(number, row)`` of a file of lines, an array, a table or a single object.
+
+    Rows of a delimited text are numbered as lines, with its header as line 1.
+
+    Raises
+    ------
+    InputError
+        Where the file is damaged.
+    """
+    name = str(source.path)
+    if source.kind == "parquet":
+        yield from enumerate(parquet_rows(source.path), start=1)
+        return
+    with open_bytes(source.path) as stream:
+        if source.kind == "json-array":
+            yield from enumerate(JsonText(stream, name).elements(), start=1)
+        elif source.kind == "text":
+            lines = csv_rows(stream, source.delimiter)
+            names = [field.strip() for field in next(lines, [])]
+            for line, fields in enumerate(lines, start=2):
+                if fields:
+                    yield line, dict(zip(names, fields, strict=False))
+        elif source.kind == "json-object" and not _more_follows(source):
+            yield 1, JsonText(stream, name).value()
+        else:
+            yield from json_lines(stream, name)
+
+
+def _more_follows(source: Source) -> bool:
+    """Say whether more than white space comes after the first value."""
+    with open_bytes(source.path) as stream:
+        text = JsonText(stream, str(source.path))
+        text.value()
+        return bool(text.peek())
+
+
+def read_beside(source: Source, *names: str) -> Any:
+    """Return the JSON value of the first of these files beside a log, None if none can be read."""
+    folder = source.path if source.path.is_dir() else source.path.parent
+    for name in names:
+        for path in (folder / f"{name}{ending}" for ending in ("", ".gz", ".zst")):
+            if path.is_file():
+                try:
+                    with open_bytes(path) as stream:
+                        return JsonText(stream, str(path)).value()
+                except InputError:
+                    continue
+    return None

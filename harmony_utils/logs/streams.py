@@ -280,6 +280,17 @@ def parquet_columns(path: Path) -> pa.Schema:
 
 
 def csv_rows(stream: BinaryIO, delimiter: str) -> Iterator[list[str]]:
-    """Yield the fields of each line of a delimited text."""
+    """Yield the fields of each line of a delimited text.
+
+    Raises
+    ------
+    InputError
+        If quotes are broken or a field is too long.
+    """
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-    yield from csv.reader(text, delimiter=delimiter)
+    csv.field_size_limit(MAX_VALUE)
+    try:
+        yield from csv.reader(text, delimiter=delimiter)
+    except csv.Error as error:
+        name = getattr(stream, "name", "delimited text")
+        raise InputError(f"{name}: not a readable table ({error})") from None
