@@ -17,6 +17,7 @@ from harmony_utils.runs import recorded_folder
 from harmony_utils.settings import AuditSettings, Normalisation, Variant
 from harmony_utils.stages import open_audit
 
+CHAPTERS = {**NOTEBOOKS, "sensitivity": "08_sensitivity.ipynb"}
 PROJECT = Path(__file__).resolve().parent.parent
 COMMON = {
     "model": "smollm2-135m",
@@ -28,20 +29,20 @@ COMMON = {
 
 
 def read(stage: str):
-    return nbformat.read(PROJECT / "notebooks" / NOTEBOOKS[stage], as_version=4)
+    return nbformat.read(PROJECT / "notebooks" / CHAPTERS[stage], as_version=4)
 
 
 def tags(cell) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-@pytest.fixture(params=list(NOTEBOOKS))
+@pytest.fixture(params=list(CHAPTERS))
 def stage(request) -> str:
     return request.param
 
 
 def test_parameters_are_the_settings_of_the_stage(stage):
-    path = PROJECT / "notebooks" / NOTEBOOKS[stage]
+    path = PROJECT / "notebooks" / CHAPTERS[stage]
     found = papermill.inspect_notebook(str(path))
     defaults = {name: ast.literal_eval(about["default"]) for name, about in found.items()}
     section = getattr(AuditSettings(), stage)
@@ -116,7 +117,7 @@ def test_open_audit_knows_every_common_parameter():
 
 
 def test_settings_have_types_that_papermill_can_pass():
-    for name in NOTEBOOKS:
+    for name in CHAPTERS:
         for field in getattr(AuditSettings(), name).model_dump().values():
             assert isinstance(field, (str, int, float, bool, list))
     assert Variant
