@@ -129,8 +129,12 @@ FIGURES = {
     "specification_curve": lambda: plots.specification_curve(specification_table()),
     "specification_curve, one": lambda: plots.specification_curve(
         specification_table(
-            temperature_factors=[1], neighbours=[0], n_clusters=[0], assign_labels=["kmeans"],
-            seeds=[0], bandwidths=[0.1],
+            temperature_factors=[1],
+            neighbours=[0],
+            n_clusters=[0],
+            assign_labels=["kmeans"],
+            seeds=[0],
+            bandwidths=[0.1],
         )
     ),
     "verdicts_by_choice": lambda: plots.verdicts_by_choice(specification_table()),

@@ -243,9 +243,7 @@ def test_an_audit_scores_its_variants_once_and_reads_itself_as_default(tiny_mode
     assert found.summary["missing_variants"] == {}
     assert not list(audit.run.folder.glob("parts*"))
     kept = np.load(audit.run.path("divergence-options.npy"))
-    other = open_audit(
-        model=str(tiny_model), benchmark=str(quiz), run_dir=str(tmp_path / "other")
-    )
+    other = open_audit(model=str(tiny_model), benchmark=str(quiz), run_dir=str(tmp_path / "other"))
     other.predictions(variant="options")
     np.testing.assert_array_equal(squareform(kept), other.divergence())
     again = reopen(tiny_model, quiz, tmp_path)

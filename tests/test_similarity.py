@@ -213,7 +213,9 @@ def test_a_link_stays_if_either_end_chose_it():
     )
     linked = nearest_neighbours(affinity, 1)
     # 0 and 1 choose each other, 2 chooses 0, 3 chooses 2
-    np.testing.assert_array_equal(linked > 0, [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 1, 1], [0, 0, 1, 1]])
+    np.testing.assert_array_equal(
+        linked > 0, [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 1, 1], [0, 0, 1, 1]]
+    )
     np.testing.assert_array_equal(linked[linked > 0], affinity[linked > 0])
     np.testing.assert_array_equal(nearest_neighbours(affinity, 3), affinity)
     ties = nearest_neighbours(np.ones((5, 5)), 1)
