@@ -107,8 +107,8 @@ def multiverse(
     ...     default=Specification(n_clusters=2),
     ...     temperature=1.0,
     ... )
-    >>> table["k"].unique().tolist(), table["ari"].min()
-    ([2], 1.0)
+    >>> table["k"].unique().tolist(), table["ari"].unique().tolist()
+    ([2], [1.0])
     """
     settings, default = settings or SensitivitySettings(), default or Specification()
     if default.variant not in divergences:

@@ -30,7 +30,7 @@ _VERDICTS = {
     "cannot tell": (GREY, "s", ".."),
     UNDEFINED: (INK, "x", "xx"),
 }
-_ROW_HEIGHT = 0.19
+_ROW_HEIGHT = 0.21
 _SPECIAL = {
     ("n_clusters", "0"): "chosen",
     ("neighbours", "0"): "all pairs",
@@ -115,7 +115,7 @@ def _choices(axes: Axes, shown: pd.DataFrame, rows: list[tuple[str, object]]) ->
                 CHOICE_NAMES[choice],
                 transform=axes.get_yaxis_transform(),
                 va="center",
-                fontsize=9,
+                fontsize=10,
                 fontweight="bold",
             )
             place, previous = place + 1, choice
@@ -127,7 +127,7 @@ def _choices(axes: Axes, shown: pd.DataFrame, rows: list[tuple[str, object]]) ->
         ticks.append(place)
         names.append(_written(choice, value))
         place += 1
-    axes.set_yticks(ticks, names, fontsize=9)
+    axes.set_yticks(ticks, names, fontsize=10)
     axes.set_ylim(place - 0.4, -0.7)
     axes.grid(visible=False)
     axes.tick_params(axis="y", length=0)
@@ -187,7 +187,7 @@ def verdicts_by_choice(table: pd.DataFrame) -> tuple[Figure, str]:
     present = [verdict for verdict in _VERDICTS if (table["verdict"] == verdict).any()]
     for choice, value in rows:
         if choice != previous:
-            axes.text(0.006, place, CHOICE_NAMES[choice], va="center", fontsize=9.5,
+            axes.text(0.006, place, CHOICE_NAMES[choice], va="center", fontsize=10,
                       fontweight="bold")  # fmt: skip
             place, previous = place + 1, choice
         members = table[table[choice] == value]
@@ -202,7 +202,7 @@ def verdicts_by_choice(table: pd.DataFrame) -> tuple[Figure, str]:
         ticks.append(place)
         names.append(_written(choice, value))
         place += 1
-    axes.set_yticks(ticks, names, fontsize=9.5)
+    axes.set_yticks(ticks, names, fontsize=10)
     axes.set_ylim(place - 0.4, -0.7)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter("{x:.0%}")
