@@ -33,7 +33,7 @@ def summarise(table: pd.DataFrame, *, confidence: float = 0.95) -> dict[str, Any
     Parameters
     ----------
     table : DataFrame
-        From :func:`multiverse`.
+        From :func:`~harmony_utils.multiverse.multiverse`.
     confidence : float
         Coverage of ``share_interval``.
 
@@ -95,7 +95,7 @@ def choice_table(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        From :func:`multiverse`.
+        From :func:`~harmony_utils.multiverse.multiverse`.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def value_table(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        From :func:`multiverse`.
+        From :func:`~harmony_utils.multiverse.multiverse`.
 
     Returns
     -------

@@ -44,7 +44,7 @@ def specification_curve(table: pd.DataFrame) -> tuple[Figure, str]:
     Parameters
     ----------
     table : DataFrame
-        From :func:`~harmony_utils.sensitivity.multiverse`.
+        From :func:`~harmony_utils.multiverse.multiverse`.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def verdicts_by_choice(table: pd.DataFrame) -> tuple[Figure, str]:
     Parameters
     ----------
     table : DataFrame
-        From :func:`~harmony_utils.sensitivity.multiverse`.
+        From :func:`~harmony_utils.multiverse.multiverse`.
 
     Returns
     -------

@@ -75,7 +75,7 @@ class Sensitivity:
     Parameters
     ----------
     table : DataFrame
-        One row per specification, from :func:`harmony_utils.sensitivity.multiverse`.
+        One row per specification, from :func:`harmony_utils.multiverse.multiverse`.
     summary : dict
         From :func:`harmony_utils.sensitivity.summarise`, and ``missing_variants``: those that
         could not be scored, with the reason.
