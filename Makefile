@@ -55,7 +55,7 @@ lint: setup ## style of code and notebooks
 lab: setup ## open the chapters in JupyterLab
 	@$(BIN)/jupyter lab notebooks
 
-recorded: setup ## compute the recorded results again (about fifteen minutes)
+recorded: setup ## compute the recorded results again (about half an hour)
 	@$(BIN)/python results/record.py
 
 lock: ## resolve all versions again

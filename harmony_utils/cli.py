@@ -20,7 +20,7 @@ from rich.table import Column, Table
 from harmony_utils import log_commands
 from harmony_utils.errors import HarmonyError, InputError
 from harmony_utils.progress import PROGRESS_VARIABLE
-from harmony_utils.settings import STAGES, parse_assignments
+from harmony_utils.settings import ANALYSES, STAGES, parse_assignments
 
 #: Typer's base of usage errors; which module it lies in depends on typer's version.
 _UsageProblem: type[Exception] = typer.BadParameter.__mro__[1]
@@ -39,6 +39,19 @@ out = Console()
 err = Console(stderr=True)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+ModelOption = Annotated[
+    str,
+    typer.Option(help="Catalogue name, folder, GGUF file or hub id, with @REVISION or #layer=N."),
+]
+BenchmarkOption = Annotated[str, typer.Option(help="Catalogue name, file, or hf:owner/name?….")]
+LimitOption = Annotated[int, typer.Option(help="Questions drawn at random; 0 keeps all.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="Run root; the run lies in BENCHMARK/MODEL below.")
+]
+ParametersOption = Annotated[
+    list[str] | None,
+    typer.Option("-p", metavar="STAGE.NAME=VALUE", help="A setting; may be repeated."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -52,23 +65,11 @@ def audit(
     paths: Annotated[
         list[str] | None, typer.Argument(help="With --from-logs: files, folders or globs.")
     ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            help="Catalogue name, folder, GGUF file or hub id, with @REVISION or #layer=N."
-        ),
-    ] = "smollm2-135m",
-    benchmark: Annotated[
-        str, typer.Option(help="Catalogue name, file, or hf:owner/name?….")
-    ] = "arc_easy",
-    limit: Annotated[int, typer.Option(help="Questions drawn at random; 0 keeps all.")] = 0,
-    out_dir: Annotated[
-        Path | None, typer.Option("--out", help="Run root; the run lies in BENCHMARK/MODEL below.")
-    ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("-p", metavar="STAGE.NAME=VALUE", help="A setting; may be repeated."),
-    ] = None,
+    model: ModelOption = "smollm2-135m",
+    benchmark: BenchmarkOption = "arc_easy",
+    limit: LimitOption = 0,
+    out_dir: OutOption = None,
+    parameters: ParametersOption = None,
     from_logs: Annotated[
         bool, typer.Option("--from-logs", help="Audit evaluation logs; no model is loaded.")
     ] = False,
@@ -81,7 +82,7 @@ def audit(
 
     With --from-logs PATH… audit the evaluation logs of other tools instead.
     """
-    settings = parse_assignments(parameters or [])
+    settings = parse_assignments(parameters or [], sections=STAGES)
     if from_logs:
         log_commands.audit_from_logs(paths or [], out_dir, settings, partition, as_json)
         return
@@ -105,6 +106,36 @@ def audit(
     else:
         out.print(_summary_table(found))
         out.print(f"Results and executed notebooks: {found['run_dir']}", soft_wrap=True)
+
+
+@app.command()
+def sensitivity(
+    model: ModelOption = "smollm2-135m",
+    benchmark: BenchmarkOption = "arc_easy",
+    limit: LimitOption = 0,
+    out_dir: OutOption = None,
+    parameters: ParametersOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask whether other defensible settings would have given the same verdict."""
+    settings = parse_assignments(parameters or [], sections=ANALYSES).sensitivity
+    from harmony_utils.reading import sensitivity_reading
+    from harmony_utils.stages import open_audit
+
+    opened = open_audit(
+        model=model,
+        benchmark=benchmark,
+        limit=limit,
+        run_dir=str(out_dir or ""),
+        use_recorded=False,
+    )
+    with _waiting("running the specifications; answers that are missing are scored first"):
+        found = opened.sensitivity(**settings.model_dump()).summary
+    if as_json:
+        print(json.dumps({**found, "run_dir": str(opened.run.folder)}, ensure_ascii=False))
+    else:
+        out.print(sensitivity_reading(found).replace("**", ""), soft_wrap=True)
+        out.print(f"Table: {opened.run.path('sensitivity.parquet')}", soft_wrap=True)
 
 
 @app.command()

@@ -16,6 +16,7 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import harmony
 from harmony_utils.partition import TINY_SIZE, canonical_labels
+from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import cluster_affinity
 
 RESAMPLE_ITEMS = 2000
@@ -207,6 +208,7 @@ def resample_stability(
     *,
     n_resamples: int = 20,
     share: float = RESAMPLE_SHARE,
+    assign_labels: AssignLabels = "kmeans",
     n_init: int = 10,
     random_state: int = 0,
 ) -> dict[str, float]:
@@ -222,8 +224,8 @@ def resample_stability(
         Samples of items, drawn without replacement and clustered anew; at least 2.
     share : float
         Share of the items in each sample, above 0.5 so that any two have items in common.
-    n_init : int
-        Restarts of k-means.
+    assign_labels, n_init
+        As in :func:`~harmony_utils.spectral.assign_clusters`.
     random_state : int
         Seed.
 
@@ -271,7 +273,11 @@ def resample_stability(
     for run in runs:
         drawn = np.sort(rng.choice(n_items, size, replace=False))
         run[drawn] = cluster_affinity(
-            affinity[np.ix_(drawn, drawn)], n_clusters, n_init=n_init, random_state=random_state
+            affinity[np.ix_(drawn, drawn)],
+            n_clusters,
+            assign_labels=assign_labels,
+            n_init=n_init,
+            random_state=random_state,
         )
     scores = []
     for one, other in combinations(runs, 2):

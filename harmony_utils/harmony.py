@@ -33,6 +33,7 @@ __all__ = [
     "HarmonyResult",
     "check_items",
     "harmony",
+    "harmony_against",
     "harmony_mass",
     "harmony_score",
     "inequality",
@@ -79,8 +80,9 @@ class HarmonyResult:
     p_value : float
         Share of shuffles with a HARMONY at most as high, counting the observation itself as one.
         Small means less even than noise explains.
-    intervals : Intervals
-        Of HARMONY, its parts and the accuracies; and HARMONY with noise taken out.
+    intervals : Intervals or None
+        Of HARMONY, its parts and the accuracies; and HARMONY with noise taken out. None from
+        :func:`harmony_against` where nobody asked for them.
     confidence : float
         Coverage of the range and of the intervals.
     inequality : dict of str to float
@@ -108,7 +110,7 @@ class HarmonyResult:
     null_low: float
     null_high: float
     p_value: float
-    intervals: Intervals = field(repr=False)
+    intervals: Intervals | None = field(repr=False)
     confidence: float
     inequality: dict[str, float]
     blind_spot: bool
@@ -238,11 +240,53 @@ def harmony(
     """
     scores, codes, names = check_items(correct, labels)
     sizes = np.bincount(codes)
+    null = null_draws(scores, sizes, bandwidth=bandwidth, n_null=n_null, random_state=random_state)
+    intervals = bootstrap_intervals(
+        scores,
+        codes,
+        bandwidth=bandwidth,
+        n_bootstrap=n_bootstrap,
+        confidence=confidence,
+        random_state=random_state,
+    )
+    return harmony_against(
+        null, scores, codes, names, bandwidth=bandwidth, confidence=confidence, intervals=intervals
+    )
+
+
+def harmony_against(
+    null: np.ndarray,
+    scores: np.ndarray,
+    codes: np.ndarray,
+    names: tuple[str, ...],
+    *,
+    bandwidth: float,
+    confidence: float,
+    intervals: Intervals | None = None,
+) -> HarmonyResult:
+    """Read HARMONY against draws that exist already: :func:`harmony` without drawing anything.
+
+    Parameters
+    ----------
+    null : ndarray of shape (n_null,)
+        From :func:`~harmony_utils.null.null_draws`, for these items, sizes and bandwidth.
+    scores, codes, names
+        Correctness, subdomain numbers and labels, from :func:`check_items`.
+    bandwidth, confidence
+        As in :func:`harmony`.
+    intervals : Intervals, optional
+        Left out where only the verdict is wanted; ``to_dict`` needs them.
+
+    Returns
+    -------
+    HarmonyResult
+        The same as from :func:`harmony`.
+    """
+    sizes = np.bincount(codes)
     accuracies = np.bincount(codes, weights=scores) / sizes
     mass = harmony_mass(sizes, accuracies, bandwidth=bandwidth)
     observed = float(harmony_of_mass(mass))
     size_part = size_evenness(sizes)
-    null = null_draws(scores, sizes, bandwidth=bandwidth, n_null=n_null, random_state=random_state)
     tail = (1 - confidence) / 2
     low, median, high = np.quantile(null, [tail, 0.5, 1 - tail]).tolist()
     table = inequality(sizes, accuracies, mass)
@@ -265,14 +309,7 @@ def harmony(
         null_low=low,
         null_high=high,
         p_value=p_value,
-        intervals=bootstrap_intervals(
-            scores,
-            codes,
-            bandwidth=bandwidth,
-            n_bootstrap=n_bootstrap,
-            confidence=confidence,
-            random_state=random_state,
-        ),
+        intervals=intervals,
         confidence=confidence,
         inequality=table,
         blind_spot=unseen

@@ -8,17 +8,17 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.metrics import adjusted_rand_score
 
 from harmony_utils.errors import InputError
+from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import (
-    affinity_silhouette,
+    assign_clusters,
     central_items,
     check_affinity,
     connected_components,
-    k_means,
+    mean_silhouettes,
     spectral_embedding,
-    unit_rows,
 )
 
 __all__ = [
@@ -27,6 +27,8 @@ __all__ = [
     "Partition",
     "canonical_labels",
     "central_items",
+    "choose_number",
+    "numbers_tried",
     "partition_from_labels",
     "random_partition",
     "spectral_partition",
@@ -106,9 +108,11 @@ def spectral_partition(
     max_clusters: int = 20,
     selection: Literal["silhouette", "eigengap"] = "silhouette",
     silhouette_distance: Literal["affinity", "embedding"] = "affinity",
+    assign_labels: AssignLabels = "kmeans",
     n_init: int = 10,
     n_stability: int = 10,
     random_state: int = 0,
+    similarity: np.ndarray | None = None,
 ) -> Partition:
     """Divide items into subdomains by spectral clustering.
 
@@ -128,12 +132,15 @@ def spectral_partition(
     silhouette_distance : {"affinity", "embedding"}
         Distance behind the silhouettes: ``1 - affinity``, or Euclidean between the rows that
         k-means sees. The paper's is not known to us; the second favours many clusters.
-    n_init : int
-        Restarts of k-means.
+    assign_labels, n_init
+        As in :func:`~harmony_utils.spectral.assign_clusters`.
     n_stability : int
         Further seeds whose partitions are compared at the chosen number.
     random_state : int
         Seed.
+    similarity : ndarray of shape (n_items, n_items), optional
+        What silhouettes are measured on where ``affinity`` has lost links by
+        :func:`~harmony_utils.similarity.nearest_neighbours`: a cut link is not a distance.
 
     Returns
     -------
@@ -166,29 +173,29 @@ def spectral_partition(
     _check_choice("selection", selection, ("silhouette", "eigengap"))
     _check_choice("silhouette_distance", silhouette_distance, ("affinity", "embedding"))
     n_items = check_affinity(affinity)
-    candidates = _candidates(n_items, n_clusters, min_clusters, max_clusters)
+    candidates = numbers_tried(n_items, n_clusters, min_clusters, max_clusters)
     eigenvalues, vectors = spectral_embedding(
         affinity, n_components=min(max(candidates) + 1, n_items)
     )
-    solutions: dict[int, np.ndarray] = {}
-    silhouettes: dict[int, float] = {}
-    for k in candidates:
-        rows = unit_rows(vectors[:, :k])
-        solutions[k] = k_means(rows, k, n_init=n_init, random_state=random_state)
-        if silhouette_distance == "affinity":
-            silhouettes[k] = affinity_silhouette(affinity, solutions[k])
-        else:
-            silhouettes[k] = float(silhouette_score(rows, solutions[k]))
-    chosen = n_clusters or _select(selection, silhouettes, eigenvalues)
+    assign = {"assign_labels": assign_labels, "n_init": n_init, "random_state": random_state}
+    solutions = {k: assign_clusters(vectors[:, :k], **assign) for k in candidates}
+    measured = None if silhouette_distance == "embedding" else affinity
+    if similarity is not None and measured is not None:
+        measured = similarity
+    silhouettes = mean_silhouettes(vectors, solutions, measured)
+    chosen = n_clusters or choose_number(selection, silhouettes, eigenvalues)
     labels = canonical_labels(solutions[chosen])
-    stability = _stability(
-        unit_rows(vectors[:, :chosen]), chosen, n_init, n_stability, random_state
-    )
-    n_components = connected_components(affinity)
     sizes = tuple(np.bincount(labels).tolist())
+    if len(sizes) < 2:
+        raise InputError(
+            f"{assign_labels} put all {n_items} items into one subdomain; choose another "
+            "clustering.assign_labels or number of subdomains"
+        )
+    stability = _stability(vectors[:, :chosen], assign, n_stability)
+    n_components = connected_components(affinity)
     return Partition(
         labels=labels,
-        n_clusters=chosen,
+        n_clusters=len(sizes),
         sizes=sizes,
         selected_by="given" if n_clusters else selection,
         silhouettes=silhouettes,
@@ -196,9 +203,21 @@ def spectral_partition(
         stability=stability,
         n_components=n_components,
         warnings=_warnings(
-            sizes, stability, n_components, at_edge=not n_clusters and chosen == max(candidates)
+            sizes,
+            stability,
+            n_components,
+            at_edge=not n_clusters and chosen == max(candidates),
+            n_empty=chosen - len(sizes),
         ),
     )
+
+
+def choose_number(selection: str, silhouettes: dict[int, float], eigenvalues: np.ndarray) -> int:
+    """Return the best number of clusters among those that have a silhouette; ties go to the
+    smaller. See :func:`spectral_partition`."""
+    if selection == "silhouette":
+        return max(silhouettes, key=silhouettes.__getitem__)
+    return max(silhouettes, key=lambda k: eigenvalues[k] - eigenvalues[k - 1])
 
 
 def canonical_labels(labels: Sequence[Hashable] | np.ndarray) -> np.ndarray:
@@ -314,7 +333,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise InputError(f"{name} {value!r}: choose {' or '.join(choices)}")
 
 
-def _candidates(n_items: int, n_clusters: int, smallest: int, largest: int) -> list[int]:
+def numbers_tried(n_items: int, n_clusters: int, smallest: int, largest: int) -> list[int]:
     """Return the numbers of clusters to try, in rising order."""
     if n_clusters and not 2 <= n_clusters < n_items:
         raise InputError(
@@ -329,21 +348,10 @@ def _candidates(n_items: int, n_clusters: int, smallest: int, largest: int) -> l
     return sorted({*range(smallest, largest + 1), *([n_clusters] if n_clusters else [])})
 
 
-def _select(selection: str, silhouettes: dict[int, float], eigenvalues: np.ndarray) -> int:
-    """Return the best number of clusters; ties go to the smaller."""
-    if selection == "silhouette":
-        return max(silhouettes, key=silhouettes.__getitem__)
-    return max(silhouettes, key=lambda k: eigenvalues[k] - eigenvalues[k - 1])
-
-
-def _stability(
-    rows: np.ndarray, n_clusters: int, n_init: int, n_seeds: int, random_state: int
-) -> dict[str, float]:
-    """Compare k-means partitions of ``n_seeds`` seeds, pair by pair."""
-    runs = [
-        k_means(rows, n_clusters, n_init=n_init, random_state=random_state + 1 + shift)
-        for shift in range(n_seeds)
-    ]
+def _stability(vectors: np.ndarray, assign: dict[str, Any], n_seeds: int) -> dict[str, float]:
+    """Compare partitions of ``n_seeds`` seeds, pair by pair."""
+    seeds = range(assign["random_state"] + 1, assign["random_state"] + 1 + n_seeds)
+    runs = [assign_clusters(vectors, **{**assign, "random_state": seed}) for seed in seeds]
     scores = [adjusted_rand_score(one, other) for one, other in combinations(runs, 2)]
     return {
         "mean_ari": float(np.mean(scores)),
@@ -353,14 +361,21 @@ def _stability(
 
 
 def _warnings(
-    sizes: tuple[int, ...], stability: dict[str, float], n_components: int, *, at_edge: bool
+    sizes: tuple[int, ...],
+    stability: dict[str, float],
+    n_components: int,
+    *,
+    at_edge: bool,
+    n_empty: int = 0,
 ) -> tuple[str, ...]:
     found = []
     if n_components > 1:
         found.append(
             f"the items fall into {n_components} parts that share no similarity; "
-            "a smaller temperature would connect them"
+            "a smaller temperature or more neighbours would connect them"
         )
+    if n_empty:
+        found.append(f"{n_empty} of the subdomains asked for got no item and are left out")
     if at_edge:
         found.append(
             f"{len(sizes)} subdomains is the largest number tried; "

@@ -5,10 +5,13 @@ Every function returns a paragraph or list in Markdown, for a notebook, a card o
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from harmony_utils.harmony import HarmonyResult
 from harmony_utils.rebalance import holm
+from harmony_utils.specifications import CHOICE_NAMES
 
 LEVEL = 0.05
 """A p-value up to this, adjusted for the number of tests, is called significant."""
@@ -258,3 +261,65 @@ def _capital(text: str) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def sensitivity_reading(summary: dict[str, Any]) -> str:
+    """Say whether other choices would have given the same verdict, and which one matters most.
+
+    Parameters
+    ----------
+    summary : dict
+        From :func:`~harmony_utils.sensitivity.summarise`, with or without ``missing_variants``.
+
+    Returns
+    -------
+    str
+        One paragraph; the last sentence says what such a share is not.
+    """
+    default, n = summary["default"], summary["n_specifications"]
+    low, high = summary["share_interval"]
+    counts = ", ".join(f"*{verdict}* {count}" for verdict, count in summary["verdicts"].items())
+    parts = [
+        f"**{summary['share_same_verdict']:.0%} of {_count(n, 'specification')} keep the verdict "
+        f"*{default['verdict']}*.**"
+    ]
+    if n < summary["n_possible"]:
+        parts.append(
+            f"There are {summary['n_possible']:,} in all; the share among all of them lies between "
+            f"{low:.0%} and {high:.0%}."
+        )
+    parts.append(f"Counted: {counts}.")
+    if summary["harmony"]:
+        parts.append(
+            f"HARMONY goes from {summary['harmony'][0]:.2f} to {summary['harmony'][2]:.2f} "
+            f"(median {summary['harmony'][1]:.2f}), the number of subdomains from "
+            f"{summary['k'][0]:.0f} to {summary['k'][2]:.0f}."
+        )
+    parts += [_strongest(summary["choices"], "harmony"), _strongest(summary["choices"], "verdict")]
+    flagged = {
+        "give no HARMONY": summary["n_undefined"],
+        "cluster an affinity in unconnected parts": summary["n_disconnected"],
+        "have a tiny subdomain": summary["n_tiny"],
+    }
+    parts += [f"{number} {what}." for what, number in flagged.items() if number]
+    missing = summary.get("missing_variants", {})
+    if missing:
+        parts.append(f"Left out, for they could not be scored: {', '.join(missing)}.")
+    parts.append(
+        "All specifications read the same answers, so they are not independent evidence: the share "
+        "is no probability that the verdict is right."
+    )
+    return " ".join(part for part in parts if part)
+
+
+def _strongest(choices: list[dict[str, Any]], outcome: str) -> str:
+    """Name the choice that explains most of an outcome's variance over specifications."""
+    known = [row for row in choices if row[f"r2_{outcome}"] is not None]
+    if not known:
+        return ""
+    top = max(known, key=lambda row: row[f"r2_{outcome}"])
+    name = "HARMONY" if outcome == "harmony" else "keeping the verdict"
+    return (
+        f"The choice that explains most of {name} is {CHOICE_NAMES[top['choice']]} "
+        f"({top[f'r2_{outcome}']:.0%} of its variance, beyond the other choices)."
+    )

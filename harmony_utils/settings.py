@@ -6,7 +6,7 @@ Unknown names and wrong types are refused. The texts given here are the ones sho
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -14,12 +14,23 @@ from harmony_utils.errors import InputError
 
 Variant = Literal["gold-mean", "gold-geometric", "options", "prompt-end"]
 Normalisation = Literal["sum", "char", "byte", "token"]
+AssignLabels = Literal["kmeans", "cluster_qr", "discretize"]
 
 
 def execution_only(default: Any, description: str, **constraints: Any) -> Any:
     """Declare a field that changes how fast a stage runs, not what it finds."""
     return Field(
         default, description=description, json_schema_extra={"affects_result": False}, **constraints
+    )
+
+
+def added_later(default: Any, description: str, **constraints: Any) -> Any:
+    """Declare a field whose default does what was done before there was the field.
+
+    At its default it is no part of the identity, so runs finished without it stay valid.
+    """
+    return Field(
+        default, description=description, json_schema_extra={"neutral": default}, **constraints
     )
 
 
@@ -31,10 +42,14 @@ class StageSettings(BaseModel):
     def identity(self) -> dict[str, Any]:
         """Return the values that decide the result, for the key of a finished stage."""
         dumped = self.model_dump(mode="json")
+        about = {
+            name: field.json_schema_extra or {} for name, field in type(self).model_fields.items()
+        }
         return {
             name: dumped[name]
-            for name, field in type(self).model_fields.items()
-            if (field.json_schema_extra or {}).get("affects_result", True)
+            for name, extra in about.items()
+            if extra.get("affects_result", True)
+            and not ("neutral" in extra and dumped[name] == extra["neutral"])
         }
 
     @field_validator("*", mode="before")
@@ -85,6 +100,9 @@ class AffinitySettings(StageSettings):
     floor: float = Field(
         1e-10, gt=0, lt=1e-2, description="smallest probability before renormalising"
     )
+    neighbours: int = added_later(
+        0, "most similar questions that each one stays linked to; 0 keeps all pairs", ge=0
+    )
 
     @field_validator("temperature")
     @classmethod
@@ -108,6 +126,9 @@ class ClusteringSettings(StageSettings):
     silhouette_distance: Literal["affinity", "embedding"] = Field(
         "affinity",
         description="silhouettes on 1 - similarity, or in the space of the eigenvectors",
+    )
+    assign_labels: AssignLabels = added_later(
+        "kmeans", "from eigenvectors to subdomains: kmeans, cluster_qr or discretize"
     )
     n_init: int = Field(10, ge=1, description="k-means restarts")
     n_stability: int = Field(10, ge=2, description="seeds compared to report stability")
@@ -152,6 +173,57 @@ class ScalingSettings(StageSettings):
     random_state: int = Field(0, ge=0, description="seed")
 
 
+class SensitivitySettings(StageSettings):
+    """Choices that another analyst could have made."""
+
+    variants: list[Variant] = Field(list(get_args(Variant)), description="averaged distributions")
+    temperature_factors: list[float] = Field(
+        [0.25, 0.5, 1.0, 2.0, 4.0], description="multiples of the run's temperature"
+    )
+    neighbours: list[int] = Field(
+        [0, 10], description="links of each question in the affinity; 0 keeps all pairs"
+    )
+    n_clusters: list[int] = Field(
+        [0, 2, 4, 8], description="numbers of subdomains; 0 lets the selection choose"
+    )
+    assign_labels: list[AssignLabels] = Field(
+        list(get_args(AssignLabels)), description="ways from eigenvectors to subdomains"
+    )
+    bandwidths: list[float] = Field(
+        [0.05, 0.1, 0.2], description="widths of the kernel in accuracy"
+    )
+    seeds: list[int] = Field([0, 1], description="seeds of the label assignment")
+    n_specifications: int = Field(
+        300, ge=0, description="combinations computed, drawn at random; 0 computes all"
+    )
+    random_state: int = Field(0, ge=0, description="seed of the draw of combinations")
+
+    @field_validator("variants", "assign_labels", "seeds", "neighbours", "n_clusters")
+    @classmethod
+    def _listed(cls, value: list[Any]) -> list[Any]:
+        if not value or len(set(value)) != len(value):
+            raise ValueError("give at least one value, and none twice")
+        if any(isinstance(one, int) and one < 0 for one in value):
+            raise ValueError("give no negative number")
+        return value
+
+    @field_validator("temperature_factors", "bandwidths")
+    @classmethod
+    def _positive(cls, value: list[float]) -> list[float]:
+        if not value or len(set(value)) != len(value):
+            raise ValueError("give at least one value, and none twice")
+        if not all(0 < one < float("inf") for one in value):
+            raise ValueError("give positive numbers")
+        return value
+
+    @field_validator("n_clusters")
+    @classmethod
+    def _at_least_two(cls, value: list[int]) -> list[int]:
+        if 1 in value:
+            raise ValueError("one subdomain has no HARMONY; give 0 to choose, or at least 2")
+        return value
+
+
 class AuditSettings(StageSettings):
     """All settings of one audit, a section per stage."""
 
@@ -161,9 +233,15 @@ class AuditSettings(StageSettings):
     harmony: HarmonySettings = HarmonySettings()
     rebalancing: RebalancingSettings = RebalancingSettings()
     scaling: ScalingSettings = ScalingSettings()
+    sensitivity: SensitivitySettings = SensitivitySettings()
 
 
-STAGES: tuple[str, ...] = tuple(AuditSettings.model_fields)
+SECTIONS: tuple[str, ...] = tuple(AuditSettings.model_fields)
+
+ANALYSES: tuple[str, ...] = ("sensitivity",)
+"""Sections whose analysis is no stage: `harmony audit` leaves it out, for it may take long."""
+
+STAGES: tuple[str, ...] = tuple(name for name in SECTIONS if name not in ANALYSES)
 
 
 def stage_settings(stage: str, **values: Any) -> StageSettings:
@@ -172,7 +250,7 @@ def stage_settings(stage: str, **values: Any) -> StageSettings:
     Parameters
     ----------
     stage : str
-        One of :data:`STAGES`.
+        One of :data:`STAGES` or :data:`ANALYSES`.
     **values
         Settings by name; what is not given keeps its default.
 
@@ -202,18 +280,22 @@ def parse_settings(values: dict[str, dict[str, Any]]) -> AuditSettings:
         raise InputError(_explain(error)) from None
 
 
-def parse_assignments(assignments: list[str]) -> AuditSettings:
+def parse_assignments(
+    assignments: list[str], *, sections: tuple[str, ...] = SECTIONS
+) -> AuditSettings:
     """Validate command-line assignments of the form ``stage.name=value``.
 
     Parameters
     ----------
     assignments : list of str
         For example ``["harmony.bandwidth=0.2", "rebalancing.shares=0.1,0.2"]``.
+    sections : tuple of str
+        What may stand before the dot: the sections that the command uses.
 
     Raises
     ------
     InputError
-        If one has no ``stage.name=`` before its value, or does not validate.
+        If one has no ``stage.name=`` before its value, is of no use here, or does not validate.
     """
     values: dict[str, dict[str, Any]] = {}
     for text in assignments:
@@ -223,9 +305,19 @@ def parse_assignments(assignments: list[str]) -> AuditSettings:
             raise InputError(
                 f"parameter {text!r}: write it as stage.name=value, e.g. harmony.bandwidth=0.2"
             )
-        is_list = name == "shares"
-        values.setdefault(stage, {})[name] = value.strip("[] ").split(",") if is_list else value
+        if stage in SECTIONS and stage not in sections:
+            raise InputError(f"parameter {text!r}: not used here, only {', '.join(sections)}")
+        listed = value.strip("[] ").split(",") if _is_list(stage, name) else value
+        values.setdefault(stage, {})[name] = listed
     return parse_settings(values)
+
+
+def _is_list(stage: str, name: str) -> bool:
+    """Say whether a setting takes several values."""
+    if stage not in SECTIONS:
+        return False
+    field = AuditSettings.model_fields[stage].annotation.model_fields.get(name)
+    return field is not None and get_origin(field.annotation) is list
 
 
 def _explain(error: ValidationError) -> str:
@@ -235,7 +327,7 @@ def _explain(error: ValidationError) -> str:
     name = ".".join(location[:2])
     if first["type"] == "extra_forbidden":
         if len(location) == 1:
-            return f"unknown stage {name!r}: the stages are {', '.join(STAGES)}"
+            return f"unknown stage {name!r}: the stages are {', '.join(SECTIONS)}"
         known = AuditSettings.model_fields[location[0]].annotation.model_fields
         return f"unknown parameter {name!r}: {location[0]} has {', '.join(known)}"
     message = first["msg"].removeprefix("Value error, ")

@@ -189,6 +189,59 @@ def affinity_from_divergence(
     return affinity, float(temperature)
 
 
+def nearest_neighbours(affinity: np.ndarray, n_neighbours: int) -> np.ndarray:
+    """Keep each item's links to its most similar items and cut all others.
+
+    Parameters
+    ----------
+    affinity : ndarray of shape (n_items, n_items)
+        Symmetric; larger means more similar. The diagonal does not count.
+    n_neighbours : int
+        Links that each item chooses, at least 1 and fewer than there are items. A link stays if
+        either end chose it, so an item may keep more. Of equally similar items the first ones are
+        chosen.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_items)
+        The similarity of pairs that stay linked, 0 for others, and the diagonal as it was.
+        Symmetric. Items that nobody links fall into separate parts:
+        :func:`~harmony_utils.partition.spectral_partition` counts them and warns.
+
+    Raises
+    ------
+    InputError
+        If the affinity is not square or the number is out of range.
+
+    Notes
+    -----
+    The symmetric k-nearest-neighbour graph of von Luxburg (2007), weighted by similarity. Which
+    affinity the source of HARMONY clusters is not stated; all pairs is our default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nearest_neighbours(np.array([[1, 0.9, 0.2], [0.9, 1, 0.3], [0.2, 0.3, 1]]), 1).tolist()
+    [[1.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 1.0]]
+    """
+    n_items = _check_square(affinity, "affinity")
+    if not 1 <= n_neighbours < n_items:
+        raise InputError(
+            f"neighbours {n_neighbours}: must lie between 1 and {n_items - 1}, one less than the "
+            f"{n_items} items; 0 in the settings keeps all pairs"
+        )
+    linked = np.zeros((n_items, n_items), dtype=bool)
+    for start in range(0, n_items, _TILE):
+        rows = -np.array(affinity[start : start + _TILE], dtype=np.float32)
+        own = np.arange(len(rows))
+        rows[own, start + own] = np.inf
+        chosen = np.argsort(rows, axis=1, kind="stable")[:, :n_neighbours]
+        linked[start + own[:, None], chosen] = True
+    linked |= linked.T
+    np.fill_diagonal(linked, True)
+    return np.where(linked, affinity, 0).astype(affinity.dtype, copy=False)
+
+
 def group_auc(
     affinity: np.ndarray, groups: Sequence[Hashable], *, random_state: int = 0
 ) -> float | None:

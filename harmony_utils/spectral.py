@@ -7,7 +7,13 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.cluster import KMeans
 
+# The same code as SpectralClustering(assign_labels=…), which would compute the eigenvectors again
+# for every number of clusters; the functions are not exported.
+from sklearn.cluster._spectral import cluster_qr, discretize
+from sklearn.metrics import silhouette_score
+
 from harmony_utils.errors import InputError
+from harmony_utils.settings import AssignLabels
 
 DENSE_ITEMS = 2000
 """Up to this many items the eigenproblem is solved densely; above, by Lanczos iterations."""
@@ -146,13 +152,104 @@ def affinity_silhouette(affinity: np.ndarray, labels: np.ndarray) -> float:
     return float(np.where(own_size > 1, scores, 0).mean())
 
 
+def mean_silhouettes(
+    vectors: np.ndarray, solutions: dict[int, np.ndarray], similarity: np.ndarray | None
+) -> dict[int, float]:
+    """Return the mean silhouette of each solution; see :func:`affinity_silhouette`.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_items, n_components)
+        Eigenvectors, used where ``similarity`` is None.
+    solutions : dict of int to ndarray
+        Number of clusters asked for → labels from 0 without gaps.
+    similarity : ndarray of shape (n_items, n_items) or None
+        ``1 - similarity`` is the distance; None takes that of the rows of the first k vectors.
+
+    Returns
+    -------
+    dict of int to float
+        -1, the worst, where all items ended in one cluster, for which there is no silhouette.
+    """
+    found = {}
+    for k, labels in solutions.items():
+        if labels.max() < 1:
+            found[k] = -1.0
+        elif similarity is None:
+            found[k] = float(silhouette_score(unit_rows(vectors[:, :k]), labels))
+        else:
+            found[k] = affinity_silhouette(similarity, labels)
+    return found
+
+
 def k_means(rows: np.ndarray, n_clusters: int, *, n_init: int, random_state: int) -> np.ndarray:
     """Return k-means labels; the k eigenvectors span k directions, so no cluster is empty."""
     return KMeans(n_clusters, n_init=n_init, random_state=random_state).fit_predict(rows)
 
 
+def assign_clusters(
+    vectors: np.ndarray,
+    *,
+    assign_labels: AssignLabels = "kmeans",
+    n_init: int = 10,
+    random_state: int = 0,
+) -> np.ndarray:
+    """Turn the first k eigenvectors into at most k clusters.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_items, k)
+        From :func:`spectral_embedding`, k at least 2.
+    assign_labels : {"kmeans", "cluster_qr", "discretize"}
+        ``kmeans`` on rows of length 1 (Ng, Jordan & Weiss 2001). ``cluster_qr`` (Damle, Minden &
+        Ying 2019) knows no seed and no restart: take it to be rid of both. ``discretize`` (Yu &
+        Shi 2003) turns the vectors towards a 0/1 table. The source of HARMONY names none.
+    n_init : int
+        Restarts of k-means.
+    random_state : int
+        Seed; without effect on ``cluster_qr``.
+
+    Returns
+    -------
+    ndarray of shape (n_items,), int
+        Labels without gaps from 0, in no special order. k-means fills all k clusters; the others
+        may leave some empty, and the labels are then fewer.
+
+    Raises
+    ------
+    InputError
+        For another name.
+
+    Examples
+    --------
+    >>> vectors = spectral_embedding(np.kron(np.eye(2), np.ones((3, 3))), n_components=2)[1]
+    >>> labels = assign_clusters(vectors, assign_labels="cluster_qr")
+    >>> len(set(labels[:3])), len(set(labels))
+    (1, 2)
+    """
+    n_clusters = vectors.shape[1]
+    if assign_labels == "kmeans":
+        found = k_means(unit_rows(vectors), n_clusters, n_init=n_init, random_state=random_state)
+    elif assign_labels == "cluster_qr":
+        found = cluster_qr(vectors)
+    elif assign_labels == "discretize":
+        # a row of zeros, of an item that these vectors do not reach, would be divided by 0
+        nothing = ~vectors.any(axis=1, keepdims=True)
+        found = discretize(np.where(nothing, 1e-12, vectors), random_state=random_state)
+    else:
+        raise InputError(
+            f"assign_labels {assign_labels!r}: choose kmeans or cluster_qr or discretize"
+        )
+    return np.unique(found, return_inverse=True)[1]
+
+
 def cluster_affinity(
-    affinity: np.ndarray, n_clusters: int, *, n_init: int = 10, random_state: int = 0
+    affinity: np.ndarray,
+    n_clusters: int,
+    *,
+    assign_labels: AssignLabels = "kmeans",
+    n_init: int = 10,
+    random_state: int = 0,
 ) -> np.ndarray:
     """Return spectral clusters of an affinity for one given number, and nothing else.
 
@@ -165,8 +262,8 @@ def cluster_affinity(
         Must pass :func:`check_affinity`.
     n_clusters : int
         At least 2, fewer than items.
-    n_init, random_state : int
-        Restarts and seed of k-means.
+    assign_labels, n_init, random_state
+        As in :func:`assign_clusters`.
 
     Returns
     -------
@@ -180,7 +277,9 @@ def cluster_affinity(
     (1, 2)
     """
     vectors = spectral_embedding(affinity, n_components=n_clusters)[1]
-    return k_means(unit_rows(vectors), n_clusters, n_init=n_init, random_state=random_state)
+    return assign_clusters(
+        vectors, assign_labels=assign_labels, n_init=n_init, random_state=random_state
+    )
 
 
 def central_items(

@@ -11,7 +11,7 @@ import yaml
 
 from harmony_utils.plots import method_overview
 from harmony_utils.scoring.models import list_models
-from harmony_utils.settings import STAGES, AuditSettings
+from harmony_utils.settings import SECTIONS, AuditSettings
 from harmony_utils.sources import list_benchmarks, load_benchmark
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,10 +46,10 @@ def test_every_paper_of_the_catalogue_is_in_the_bibliography():
 
 def test_settings_page_has_a_generated_table_of_every_stage():
     found = re.findall(r"```\{settings-table\} (\w+)\n```", page("settings"))
-    assert tuple(found) == STAGES
+    assert tuple(found) == SECTIONS
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", SECTIONS)
 def test_settings_table_has_a_row_for_every_parameter(stage):
     rows = generated.settings_table(stage).splitlines()[2:]
     fields = AuditSettings.model_fields[stage].annotation.model_fields

@@ -38,7 +38,11 @@ def tags(cell) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-@pytest.fixture(params=list(NOTEBOOKS))
+#: Chapters that are parameterised by a section of the settings.
+SECTIONS = {**NOTEBOOKS, "sensitivity": "08_sensitivity.ipynb"}
+
+
+@pytest.fixture(params=list(SECTIONS))
 def stage(request) -> str:
     return request.param
 
@@ -53,7 +57,7 @@ def test_every_stage_has_its_chapter():
 
 
 def test_parameters_are_the_settings_of_the_stage(stage):
-    path = PROJECT / "notebooks" / NOTEBOOKS[stage]
+    path = PROJECT / "notebooks" / SECTIONS[stage]
     found = papermill.inspect_notebook(str(path))
     defaults = {name: ast.literal_eval(about["default"]) for name, about in found.items()}
     section = getattr(AuditSettings(), stage)

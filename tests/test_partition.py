@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.cluster import SpectralClustering
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from harmony_utils import spectral
@@ -19,6 +20,7 @@ from harmony_utils.partition import (
     random_partition,
     spectral_partition,
 )
+from harmony_utils.similarity import nearest_neighbours
 from harmony_utils.spectral import (
     affinity_silhouette,
     connected_components,
@@ -259,3 +261,56 @@ def test_central_items_lie_in_their_own_subdomain():
 def test_central_items_refuse_what_does_not_belong_together(n_labels, n_items):
     with pytest.raises(InputError, match="one label per item"):
         central_items(np.eye(4), np.zeros(n_labels, dtype=int), n_items=n_items)
+
+
+BLOCKS = np.kron(np.eye(3), np.ones((8, 8))) * 0.7 + 0.1
+BLOCKS += np.random.default_rng(0).uniform(0, 0.1, size=(24, 24))
+BLOCKS = (BLOCKS + BLOCKS.T) / 2
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "cluster_qr", "discretize"])
+def test_every_label_assignment_finds_clear_groups_as_scikit_learn_does(assign_labels):
+    found = spectral_partition(
+        BLOCKS, n_clusters=3, max_clusters=6, assign_labels=assign_labels, n_stability=2
+    )
+    np.testing.assert_array_equal(found.labels, np.repeat([0, 1, 2], 8))
+    theirs = SpectralClustering(
+        3, affinity="precomputed", assign_labels=assign_labels, random_state=0
+    ).fit_predict(BLOCKS)
+    np.testing.assert_array_equal(found.labels, canonical_labels(theirs))
+
+
+def test_label_assignments_are_named_and_empty_subdomains_are_told(monkeypatch):
+    with pytest.raises(InputError, match="assign_labels 'spectral'"):
+        spectral_partition(BLOCKS, assign_labels="spectral")
+    monkeypatch.setattr(spectral, "cluster_qr", lambda vectors: np.repeat([0, 3], 12))
+    found = spectral_partition(BLOCKS, n_clusters=4, assign_labels="cluster_qr", n_stability=2)
+    assert (found.n_clusters, found.sizes) == (2, (12, 12))
+    assert "2 of the subdomains asked for got no item" in found.warnings[0]
+    monkeypatch.setattr(spectral, "cluster_qr", lambda vectors: np.zeros(24, dtype=int))
+    with pytest.raises(InputError, match="put all 24 items into one subdomain"):
+        spectral_partition(BLOCKS, assign_labels="cluster_qr")
+
+
+def test_a_neighbour_graph_in_parts_is_clustered_with_a_warning():
+    linked = nearest_neighbours(BLOCKS, 4)
+    for assign_labels in ("kmeans", "cluster_qr", "discretize"):
+        found = spectral_partition(
+            linked, similarity=BLOCKS, n_clusters=3, max_clusters=5, n_stability=2,
+            assign_labels=assign_labels,
+        )  # fmt: skip
+        assert found.n_components == 3
+        np.testing.assert_array_equal(found.labels, np.repeat([0, 1, 2], 8))
+        assert "3 parts that share no similarity" in found.warnings[0]
+    dense = spectral_partition(BLOCKS, n_clusters=3, max_clusters=5, n_stability=2)
+    assert found.silhouettes[3] == pytest.approx(dense.silhouettes[3])
+
+
+def test_more_parts_than_subdomains_still_give_subdomains():
+    pairs = np.kron(np.eye(6), np.ones((2, 2)))
+    for assign_labels in ("kmeans", "cluster_qr", "discretize"):
+        found = spectral_partition(
+            pairs, n_clusters=2, max_clusters=4, assign_labels=assign_labels, n_stability=2
+        )
+        assert found.n_components == 6
+        assert sum(found.sizes) == 12

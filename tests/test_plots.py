@@ -19,6 +19,8 @@ from harmony_utils.plots.style import WIDTH, plain_text
 from harmony_utils.plots.trends import count_text
 from harmony_utils.rebalance import prune_ladder
 from harmony_utils.scaling import scaling_table
+from harmony_utils.sensitivity import multiverse
+from harmony_utils.settings import ClusteringSettings, HarmonySettings, SensitivitySettings
 from harmony_utils.similarity import affinity_from_divergence, jeffreys_divergence
 from harmony_utils.spectral import spectral_embedding
 
@@ -53,6 +55,18 @@ def runs(**axis):
         for family in ("Gemma 3", "Qwen3")
         for i in range(3)
     ]
+
+
+def specification_table(**grid):
+    """A multiverse in which some specifications are undefined: 100 items have no 100 others."""
+    settings = SensitivitySettings(**{"neighbours": [0, 8, 100], "n_specifications": 40, **grid})
+    return multiverse(
+        {"gold-mean": DIVERGENCE},
+        CORRECT,
+        settings=settings,
+        clustering=ClusteringSettings(max_clusters=4),
+        harmony=HarmonySettings(n_null=100),
+    )
 
 
 FIGURES = {
@@ -112,6 +126,18 @@ FIGURES = {
         scaling_table(runs(parameters=[1.35e8, None, 1.7e9]))
     ),
     "scaling_trend, layers": lambda: plots.scaling_trend(scaling_table(runs(layer=[4, 8, 12]))),
+    "specification_curve": lambda: plots.specification_curve(specification_table()),
+    "specification_curve, one": lambda: plots.specification_curve(
+        specification_table(
+            temperature_factors=[1],
+            neighbours=[0],
+            n_clusters=[0],
+            assign_labels=["kmeans"],
+            seeds=[0],
+            bandwidths=[0.1],
+        )
+    ),
+    "verdicts_by_choice": lambda: plots.verdicts_by_choice(specification_table()),
     "method_overview": plots.method_overview,
 }
 

@@ -6,6 +6,7 @@ import pytest
 
 from harmony_utils.errors import InputError
 from harmony_utils.settings import (
+    SECTIONS,
     STAGES,
     AuditSettings,
     PredictionsSettings,
@@ -40,6 +41,16 @@ def test_assignments_reach_their_stage():
         ("rebalancing.shares=0.3,0.1", "rise strictly"),
         ("rebalancing.shares=", "cannot be"),
         ("clustering.n_clusters=2.5", "valid integer"),
+        ("clustering.assign_labels=spectral", "'kmeans'"),
+        ("affinity.neighbours=-1", "greater than or equal to 0"),
+        ("sensitivity.bandwidths=0.1,0", "positive numbers"),
+        ("sensitivity.bandwidths=0.1,0.1", "none twice"),
+        ("sensitivity.temperature_factors=inf", "positive numbers"),
+        ("sensitivity.n_clusters=1,2", "one subdomain has no HARMONY"),
+        ("sensitivity.seeds=-1", "no negative number"),
+        ("sensitivity.variants=", "should be 'gold-mean'"),
+        ("sensitivity.variants=gold-mean,gold", "should be 'gold-mean'"),
+        ("sensitivity.neighbours=many", "valid integer"),
     ],
 )
 def test_wrong_assignments_get_one_clear_line(assignment, message):
@@ -48,13 +59,29 @@ def test_wrong_assignments_get_one_clear_line(assignment, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_command_refuses_sections_that_it_does_not_use():
+    with pytest.raises(InputError, match="not used here, only predictions"):
+        parse_assignments(["sensitivity.seeds=1"], sections=STAGES)
+    listed = parse_assignments(["sensitivity.seeds=1,2"]).sensitivity
+    assert listed.seeds == [1, 2]
+
+
+def test_a_setting_added_later_leaves_finished_runs_valid():
+    assert "neighbours" not in stage_settings("affinity").identity()
+    assert stage_settings("affinity", neighbours=5).identity()["neighbours"] == 5
+    assert "assign_labels" not in stage_settings("clustering").identity()
+    assert stage_settings("clustering", assign_labels="cluster_qr").identity() != (
+        stage_settings("clustering").identity()
+    )
+
+
 def test_switches_are_no_numbers():
     with pytest.raises(InputError, match="not true/false"):
         stage_settings("clustering", n_clusters=True)
 
 
 def test_every_setting_is_explained():
-    for stage in STAGES:
+    for stage in SECTIONS:
         for name, field in AuditSettings.model_fields[stage].annotation.model_fields.items():
             assert field.description, f"{stage}.{name}"
 

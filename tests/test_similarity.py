@@ -15,6 +15,7 @@ from harmony_utils.similarity import (
     group_auc,
     jeffreys_divergence,
     median_temperature,
+    nearest_neighbours,
 )
 
 
@@ -204,3 +205,34 @@ def test_group_auc_on_a_sample_of_pairs(monkeypatch):
 def test_group_auc_refuses_groups_of_other_items():
     with pytest.raises(InputError, match="3 given for 4"):
         group_auc(np.eye(4), ["a", "b", "a"])
+
+
+def test_a_link_stays_if_either_end_chose_it():
+    affinity = np.array(
+        [[1, 0.9, 0.8, 0.1], [0.9, 1, 0.3, 0.2], [0.8, 0.3, 1, 0.6], [0.1, 0.2, 0.6, 1]]
+    )
+    linked = nearest_neighbours(affinity, 1)
+    # 0 and 1 choose each other, 2 chooses 0, 3 chooses 2
+    np.testing.assert_array_equal(
+        linked > 0, [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 1, 1], [0, 0, 1, 1]]
+    )
+    np.testing.assert_array_equal(linked[linked > 0], affinity[linked > 0])
+    np.testing.assert_array_equal(nearest_neighbours(affinity, 3), affinity)
+    ties = nearest_neighbours(np.ones((5, 5)), 1)
+    np.testing.assert_array_equal(np.flatnonzero(ties[4]), [0, 4])
+
+
+def test_neighbours_do_not_depend_on_temperature():
+    divergence = np.abs(np.subtract.outer(*[np.random.default_rng(0).random(30)] * 2))
+    graphs = [
+        nearest_neighbours(affinity_from_divergence(divergence, temperature=t)[0], 4) > 0
+        for t in (0.5, 3.0)
+    ]
+    np.testing.assert_array_equal(*graphs)
+    assert (graphs[0].sum(axis=1) >= 5).all()
+
+
+@pytest.mark.parametrize("number", [0, -1, 4])
+def test_neighbours_out_of_range_are_refused(number):
+    with pytest.raises(InputError, match=f"neighbours {number}"):
+        nearest_neighbours(np.ones((4, 4)), number)

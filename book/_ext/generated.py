@@ -210,6 +210,8 @@ def _kind(annotation: Any) -> str:
         return _listed([f"`{value}`" for value in arguments])
     if origin in (types.UnionType, typing.Union):
         return " or ".join(_kind(part) for part in arguments)
+    if origin is list and typing.get_origin(arguments[0]) is typing.Literal:
+        return f"any of {_kind(arguments[0])}, separated by commas"
     if origin is list:
         return f"{_kind(arguments[0])}s, separated by commas"
     names = {int: "whole number", float: "number", bool: "`true` or `false`", str: "text"}

@@ -18,6 +18,7 @@ from harmony_utils.plots.predictions import (
     distribution_examples,
     option_length_effect,
 )
+from harmony_utils.plots.sensitivity import specification_curve, verdicts_by_choice
 from harmony_utils.plots.similarity import (
     affinity_heatmap,
     cluster_choice,
@@ -45,5 +46,7 @@ __all__ = [
     "pruning_ladder",
     "scaling_trend",
     "show",
+    "specification_curve",
     "subdomain_accuracy",
+    "verdicts_by_choice",
 ]

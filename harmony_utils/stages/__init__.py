@@ -6,7 +6,13 @@ folder, then in the results recorded with this project, and computed only if nei
 
 from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
 from harmony_utils.stages.competitors import Competitors, competing_partitions
-from harmony_utils.stages.results import Affinity, Rebalancing, Scaling, recorded_calibration
+from harmony_utils.stages.results import (
+    Affinity,
+    Rebalancing,
+    Scaling,
+    Sensitivity,
+    recorded_calibration,
+)
 
 __all__ = [
     "STEPS",
@@ -15,6 +21,7 @@ __all__ = [
     "Competitors",
     "Rebalancing",
     "Scaling",
+    "Sensitivity",
     "Step",
     "competing_partitions",
     "open_audit",

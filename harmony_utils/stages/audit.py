@@ -28,11 +28,12 @@ from harmony_utils.runs import (
     step_key,
 )
 from harmony_utils.scoring.models import LanguageModel, identify_model, load_model
-from harmony_utils.settings import STAGES, AuditSettings, StageSettings, stage_settings
-from harmony_utils.similarity import affinity_from_divergence
+from harmony_utils.settings import SECTIONS, AuditSettings, StageSettings, stage_settings
+from harmony_utils.similarity import affinity_from_divergence, nearest_neighbours
 from harmony_utils.sources import load_benchmark
 from harmony_utils.stages.compute import COMPUTE
-from harmony_utils.stages.results import Affinity, Rebalancing, Scaling
+from harmony_utils.stages.results import Affinity, Rebalancing, Scaling, Sensitivity
+from harmony_utils.stages.variants import VARIANT_STEPS, ensure_variants, sensitivity_inputs
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,16 @@ STEPS: dict[str, Step] = {
         ("rebalancing.parquet", "rebalancing.json"),
     ),
     "scaling": Step("scaling", ("harmony",), ("scaling.parquet", "trends.parquet")),
+    # no stage of `harmony audit`; other variants are scored only when this asks for them
+    "sensitivity": Step(
+        "sensitivity",
+        ("predictions", "divergence"),
+        ("sensitivity.parquet", "sensitivity.json"),
+    ),
+    **{
+        name: Step("affinity", ("predictions",), (f"{name}.npy",), fields=("floor",))
+        for name in VARIANT_STEPS.values()
+    },
 }
 
 
@@ -120,12 +131,13 @@ class Audit:
         self.run = Run(self.root / place)
         self._recorded = Run(recorded_folder() / place) if use_recorded else None
         self._settings: dict[str, StageSettings] = {}
+        self.missing_variants: dict[str, str] = {}
 
     # settings -------------------------------------------------------------------------------
 
     def configure(self, settings: AuditSettings) -> Audit:
         """Set the settings of all stages; returns the audit itself."""
-        self._settings = {stage: getattr(settings, stage) for stage in STAGES}
+        self._settings = {stage: getattr(settings, stage) for stage in SECTIONS}
         return self
 
     def settings(self, stage: str) -> Any:
@@ -153,6 +165,8 @@ class Audit:
             inputs = {"identity": self.identity}
         if name == "scaling":
             inputs["peers"] = [peer.hashes("harmony") for peer in self.peers()]
+        if name == "sensitivity":
+            inputs["others"] = sensitivity_inputs(self)
         return step_key(name, version=step.version, settings=identity, inputs=inputs)
 
     def is_current(self, name: str) -> bool:
@@ -165,6 +179,8 @@ class Audit:
         """Make a step's files be there: reuse, adopt a recorded result, or compute."""
         for need in STEPS[name].needs:
             self.ensure(need)
+        if name == "sensitivity":
+            self.missing_variants = ensure_variants(self)
         key = self.key(name)
         if self.run.is_current(name, key):
             return
@@ -189,8 +205,8 @@ class Audit:
                 settings=self.settings(step.stage).model_dump(mode="json"),
                 seconds=round(time.monotonic() - started, 2),
             )
-        if name == "predictions":
-            shutil.rmtree(self.run.path("parts"), ignore_errors=True)
+        unfinished = "parts" if name == "predictions" else f"parts-{name}"
+        shutil.rmtree(self.run.path(unfinished), ignore_errors=True)
 
     def _introduce(self) -> None:
         """Write who is audited into ``run.json``."""
@@ -224,8 +240,10 @@ class Audit:
         self.ensure("affinity")
         divergence = self.divergence()
         temperature = read_json(self.run.path("affinity.json"))["temperature"]
-        affinity, _ = affinity_from_divergence(divergence, temperature=temperature)
-        return Affinity(divergence, affinity, temperature)
+        similarity, _ = affinity_from_divergence(divergence, temperature=temperature)
+        neighbours = self.settings("affinity").neighbours
+        linked = nearest_neighbours(similarity, neighbours) if neighbours else similarity
+        return Affinity(divergence, linked, temperature, similarity)
 
     def divergence(self) -> np.ndarray:
         """Return Jeffreys divergences, shape (n_items, n_items), float32, memory-mapped."""
@@ -284,6 +302,17 @@ class Audit:
             pd.read_parquet(self.run.path("scaling.parquet")),
             pd.read_parquet(self.run.path("trends.parquet")),
         )
+
+    def sensitivity(self, **settings: Any) -> Sensitivity:
+        """Return what other defensible choices would have found.
+
+        Scores the model again for every variant of the averaged distribution that is not there
+        yet; where that cannot be done, the variant is left out and named.
+        """
+        self._set("sensitivity", settings)
+        self.ensure("sensitivity")
+        summary = read_json(self.run.path("sensitivity.json"))
+        return Sensitivity(pd.read_parquet(self.run.path("sensitivity.parquet")), summary)
 
     def peers(self) -> list[Run]:
         """Return the other finished runs that asked the same questions with the same settings.

@@ -130,7 +130,11 @@ def _clusterer(audit: Audit, n_clusters: int) -> Callable[[np.ndarray], np.ndarr
         if n_clusters >= check_affinity(affinity):
             raise InputError(f"{n_clusters} subdomains need more than {len(affinity)} questions")
         return cluster_affinity(
-            affinity, n_clusters, n_init=settings.n_init, random_state=settings.random_state
+            affinity,
+            n_clusters,
+            assign_labels=settings.assign_labels,
+            n_init=settings.n_init,
+            random_state=settings.random_state,
         )
 
     return clusters

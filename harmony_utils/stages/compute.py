@@ -16,6 +16,7 @@ from harmony_utils.partition import STABLE_ARI, spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.reading import verdict_sentence
 from harmony_utils.runs import Run
+from harmony_utils.stages.variants import VARIANT_STEPS, compute_sensitivity, compute_variant
 
 if TYPE_CHECKING:
     from harmony_utils.stages.audit import Audit
@@ -49,12 +50,15 @@ def _compute_affinity(audit: Audit) -> None:
     pairs = divergence[np.triu_indices(len(divergence), 1)]
     quartiles = [float(q) for q in np.quantile(pairs, [0.25, 0.5, 0.75])]
     about = {"temperature": float(used), "rule": wanted, "divergence_quartiles": quartiles}
+    neighbours = audit.settings("affinity").neighbours
+    about |= {"neighbours": neighbours} if neighbours else {}
     write_json(audit.run.path("affinity.json"), about)
 
 
 def _compute_clustering(audit: Audit) -> None:
-    affinity, settings = audit.affinity().affinity, audit.settings("clustering")
-    partition = spectral_partition(affinity, **settings.model_dump())
+    found, settings = audit.affinity(), audit.settings("clustering")
+    affinity = found.affinity
+    partition = spectral_partition(affinity, similarity=found.similarity, **settings.model_dump())
     items = audit.benchmark.items
     names = naming.name_subdomains(
         naming.item_texts(items), partition.labels, affinity, ids=[item.id for item in items]
@@ -80,7 +84,11 @@ def _resampled(
             f"{why} questions to see whether other questions would give the same subdomains"
         ]
     found = resample_stability(
-        affinity, n_clusters, n_init=settings.n_init, random_state=settings.random_state
+        affinity,
+        n_clusters,
+        assign_labels=settings.assign_labels,
+        n_init=settings.n_init,
+        random_state=settings.random_state,
     )
     if found["resample_mean_ari"] >= STABLE_ARI:
         return found, []
@@ -165,4 +173,6 @@ COMPUTE: dict[str, Callable[[Audit], None]] = {
     "harmony": _compute_harmony,
     "rebalancing": _compute_rebalancing,
     "scaling": _compute_scaling,
+    "sensitivity": compute_sensitivity,
+    **{name: compute_variant(variant) for variant, name in VARIANT_STEPS.items()},
 }

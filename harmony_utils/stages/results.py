@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,14 +20,17 @@ class Affinity:
     divergence : ndarray of shape (n_items, n_items), float32
         Jeffreys divergences.
     affinity : ndarray of shape (n_items, n_items), float32
-        Similarities in 0..1, diagonal 1.
+        Similarities in 0..1, diagonal 1; with ``neighbours``, 0 where a link was cut.
     temperature : float
         The temperature used.
+    similarity : ndarray of shape (n_items, n_items), float32
+        The same before links were cut.
     """
 
     divergence: np.ndarray
     affinity: np.ndarray
     temperature: float
+    similarity: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,23 @@ class Scaling:
 
     table: pd.DataFrame
     trends: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """What other choices would have found.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per specification, from :func:`harmony_utils.multiverse.multiverse`.
+    summary : dict
+        From :func:`harmony_utils.sensitivity.summarise`, and ``missing_variants``: those that
+        could not be scored, with the reason.
+    """
+
+    table: pd.DataFrame
+    summary: dict[str, Any]
 
 
 def recorded_calibration() -> pd.DataFrame:
