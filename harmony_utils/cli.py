@@ -163,26 +163,34 @@ def book(
 @app.command()
 def models(as_json: JsonFlag = False) -> None:
     """List models: ready offline, or needing a hub. Other folders and hub ids work too."""
-    from harmony_utils.scoring.models import installed, list_models
+    from harmony_utils.scoring.catalogue import installed, list_models
 
     entries = list_models()
     if as_json:
-        print(json.dumps([entry.model_dump() for entry in entries], ensure_ascii=False))
+        dumped = [{**e.model_dump(), "memory_gb": round(e.memory_gb(), 1)} for e in entries]
+        print(json.dumps(dumped, ensure_ascii=False))
         return
     table = Table(
         Column("name", no_wrap=True),
         "parameters",
-        "layers",
+        "tokens",
+        "kind",
+        "bf16 memory",
         "ready",
-        "download",
         "licence",
         title="Models",
     )
     for entry in entries:
         ready = ("yes" if installed(entry) else "make setup") if entry.offline else "needs a hub"
-        size = f"{entry.download_mb} MB" if entry.download_mb else ""
-        millions = f"{entry.parameters / 1e6:,.0f} M"
-        table.add_row(entry.name, millions, str(entry.layers), ready, size, entry.licence)
+        table.add_row(
+            entry.name,
+            f"{entry.parameters / 1e6:,.0f} M",
+            f"{entry.tokens / 1e12:g} T" if entry.tokens else "",
+            "instruct" if entry.instruct else "base",
+            f"{entry.memory_gb():.1f} GB",
+            ready + (", gated" if entry.gated else ""),
+            entry.licence,
+        )
     out.print(table)
 
 

@@ -15,7 +15,7 @@ from harmony_utils.errors import HarmonyError
 from harmony_utils.execution import notebook_path
 from harmony_utils.pipeline import NOTEBOOKS
 from harmony_utils.runs import default_folder
-from harmony_utils.scoring.models import installed, list_models
+from harmony_utils.scoring.catalogue import installed, list_models
 from harmony_utils.sources import list_benchmarks, load_benchmark
 
 

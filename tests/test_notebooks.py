@@ -132,7 +132,7 @@ def test_open_audit_knows_every_common_parameter():
 
 
 def test_settings_have_types_that_papermill_can_pass():
-    for name in NOTEBOOKS:
+    for name in SECTIONS:
         for field in getattr(AuditSettings(), name).model_dump().values():
             assert isinstance(field, (str, int, float, bool, list))
     assert Variant

@@ -27,7 +27,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
-from harmony_utils.scoring.models import list_models
+from harmony_utils.scoring.catalogue import list_models
 from harmony_utils.settings import AuditSettings
 from harmony_utils.sources import list_benchmarks
 
@@ -104,14 +104,17 @@ def model_table(where: str) -> str:
             f"`{entry.name}`",
             f"[{entry.title}]({entry.source})",
             f"{entry.parameters / 1e6:,.0f} million",
+            f"{entry.tokens / 1e12:g}" if entry.tokens else "–",
             str(entry.layers),
-            entry.licence,
+            f"{entry.memory_gb():.1f}",
+            entry.licence + (", gated" if entry.gated else ""),
             entry.note or "–",
         ]
         for entry in list_models()
         if entry.offline == (where == "offline")
     ]
-    return _table(["name", "model", "parameters", "layers", "licence", "note"], rows)
+    names = ["name", "model", "parameters", "tokens (10¹²)", "layers", "memory (GB, bf16)"]
+    return _table([*names, "licence", "note"], rows)
 
 
 def package_docstring(argument: str) -> str:

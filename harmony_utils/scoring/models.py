@@ -8,41 +8,22 @@ import os
 import re
 from contextlib import redirect_stderr
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import metadata
-from importlib.resources import files
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
-
 from harmony_utils.errors import InputError
 from harmony_utils.files import content_hash, write_atomically
 from harmony_utils.hub import HubUnreachableError, ask_hub, cached_commit
-from harmony_utils.packages import is_installed, package_folder
-
-
-class ModelEntry(BaseModel):
-    """One line of the model catalogue."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str
-    title: str
-    family: str
-    parameters: int
-    layers: int
-    tokens: float | None = None
-    licence: str
-    offline: bool
-    source: str
-    package: str | None = None
-    module: str | None = None
-    file: str | None = None
-    sha256: str | None = None
-    download_mb: int | None = None
-    note: str = ""
+from harmony_utils.packages import package_folder
+from harmony_utils.scoring.catalogue import (
+    ModelEntry,
+    check_memory,
+    find_entry,
+    list_models,
+)
 
 
 @dataclass(frozen=True)
@@ -111,23 +92,6 @@ class LanguageModel:
     def vocabulary(self) -> int:
         """Length of one row of logits."""
         return int(self.model.get_output_embeddings().weight.shape[0])
-
-
-@cache
-def list_models() -> tuple[ModelEntry, ...]:
-    """Return the model catalogue; other folders, files and hub ids work too."""
-    text = files("harmony_utils").joinpath("catalogue/models.json").read_text(encoding="utf-8")
-    return tuple(TypeAdapter(list[ModelEntry]).validate_json(text))
-
-
-def find_entry(name: str) -> ModelEntry | None:
-    """Return the catalogue entry of a name, or None."""
-    return next((entry for entry in list_models() if entry.name == name), None)
-
-
-def installed(entry: ModelEntry) -> bool:
-    """Say whether a packaged model's package is installed."""
-    return entry.module is not None and is_installed(entry.module)
 
 
 def cache_folder() -> Path:
@@ -277,11 +241,14 @@ def load_model(
     InputError
         If there is no such model, its files cannot be read or the hub cannot be reached.
     """
+    spec = ModelSpec.parse(name)
+    entry = find_entry(spec.name)
+    if entry is not None and not entry.offline:
+        check_memory(entry, dtype=dtype, device=resolve_device(device))
     with redirect_stderr(StringIO()):  # bars and warnings about bars
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    spec = ModelSpec.parse(name)
     place, extra, source = _locate(spec)
     options = {**extra, "trust_remote_code": trust_remote_code}
     try:
@@ -301,7 +268,6 @@ def load_model(
     parameters = int(sum(p.numel() for p in model.parameters()))
     if spec.layer is not None:
         _truncate(model, spec, layers)
-    entry = find_entry(spec.name)
     description = {
         "name": name,
         "family": entry.family if entry else None,
