@@ -12,7 +12,6 @@ import yaml
 from harmony_utils.plots import method_overview
 from harmony_utils.scoring.catalogue import list_models
 from harmony_utils.settings import SECTIONS, AuditSettings
-from harmony_utils.settings import STAGES, AuditSettings
 from harmony_utils.sources import list_benchmarks, load_benchmark
 
 ROOT = Path(__file__).resolve().parent.parent
