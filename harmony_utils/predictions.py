@@ -22,7 +22,7 @@ prediction_source  string           how ``prediction`` came about: ``argmax`` of
 correct            float            1 where the prediction is among the gold options, else 0
 flags              list of string   ``tie``: the best options have the same score; ``border``: a
                                     token spans the border of prompt and option; those of
-                                    imported logs are listed in :mod:`harmony_utils.logs`
+                                    imported logs are listed in :mod:`harmony_utils.logs.rows`
 =================  ===============  =============================================================
 """
 

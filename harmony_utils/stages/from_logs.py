@@ -283,7 +283,7 @@ def option_distributions(predictions: Predictions) -> np.ndarray:
 
 
 def option_partition(predictions: Predictions, settings: AuditSettings) -> Partition:
-    """Cluster items by their probabilities over options; see :data:`OPTIONS_WARNING`."""
+    """Cluster items by their probabilities over options; see the warning that audits print."""
     rows = option_distributions(predictions)
     divergence = jeffreys_divergence(rows, floor=settings.affinity.floor)
     affinity, _ = affinity_from_divergence(divergence, temperature=settings.affinity.temperature)
