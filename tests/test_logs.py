@@ -20,6 +20,7 @@ from harmony_utils.cli import main
 from harmony_utils.errors import InputError, RefusedError
 from harmony_utils.logs import common_items, import_logs, read_logs
 from harmony_utils.logs import streams as streams_module
+from harmony_utils.logs.documents import last_question
 from harmony_utils.logs.gold import read_gold, recompute
 from harmony_utils.logs.sources import Source, find_sources
 from harmony_utils.logs.streams import JsonText, json_lines, open_bytes
@@ -512,3 +513,24 @@ def test_other_files_in_a_folder_are_named_not_read(tmp_path):
     found = read_logs([str(tmp_path)])
     assert [Path(p).name for p in found.skipped if p.endswith(".txt")] == ["notes.txt"]
     assert Source(tmp_path / "logs" / "notes.txt").kind == "text"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "answer"),
+    [
+        ("<|im_start|>user\n", "<|im_end|>\n", "<|im_start|>assistant\n"),
+        (
+            "<|start_header_id|>user<|end_header_id|>\n\n",
+            "<|eot_id|>",
+            "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        ),
+        ("<start_of_turn>user\n", "<end_of_turn>\n", "<start_of_turn>model\n"),
+        ("", "\n", ""),
+    ],
+)
+def test_the_last_question_of_a_few_shot_prompt(start, end, answer):
+    """Under a template whose header ends in a blank line, the last block is only ``Answer:``."""
+    shots = [f"Question: {n} + {n}?\nA. 2\nB. 4" for n in (1, 2, 3)]
+    turns = [f"{start}{shot}{end}{answer}Answer:" for shot in shots]
+    prompt = "Here are questions.\n\n" + f" B{end}".join(turns)
+    assert last_question(prompt).removesuffix("\nAnswer:") == shots[-1]

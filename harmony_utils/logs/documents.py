@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 _QUESTIONS = (
@@ -31,6 +32,44 @@ _FIELDS = (
     ("distractor1", "distractor2", "distractor3", "correct_answer"),
     ("A", "B", "C", "D"),
 )
+
+
+#: Where the turn of a user begins and ends in the chat templates of common models.
+_USER_TURN = re.compile(
+    r"<\|im_start\|>user\n?|<\|start_header_id\|>user<\|end_header_id\|>\s*"
+    r"|<start_of_turn>user\n?|<\|user\|>\n?|\[INST\]\s?"
+)
+_TURN_END = re.compile(r"<\|im_end\|>|<\|eot_id\|>|<end_of_turn>|<\|end\|>|\[/INST\]")
+
+
+def last_question(prompt: str) -> str:
+    """Return the question at the end of a prompt, without the few-shot examples before it.
+
+    Parameters
+    ----------
+    prompt : str
+        Plain text, or text under a chat template, whose last user turn is taken.
+
+    Returns
+    -------
+    str
+        The last block of lines, from its last ``Question:`` on if it has several.
+
+    Examples
+    --------
+    >>> last_question("Question: 1 + 1?\\nAnswer: 2\\n\\nQuestion: 2 + 2?\\nAnswer:")
+    'Question: 2 + 2?\\nAnswer:'
+    >>> last_question("<|im_start|>user\\nWhy?<|im_end|>\\n<|im_start|>assistant\\n\\nAnswer:")
+    'Why?'
+    """
+    turns = list(_USER_TURN.finditer(prompt))
+    text = _TURN_END.split(prompt[turns[-1].end() :] if turns else prompt)[0]
+    blocks = [block for block in text.strip().split("\n\n") if block.strip()]
+    while len(blocks) > 1 and re.fullmatch(r"\W*(Answer|A|Response)\W*", blocks[-1].strip()):
+        blocks.pop()
+    last = blocks[-1].strip() if blocks else prompt
+    start = last.rfind("\nQuestion:")
+    return last[start + 1 :] if start >= 0 else last
 
 
 def question_of(doc: dict[str, Any]) -> str:

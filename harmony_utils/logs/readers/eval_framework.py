@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harmony_utils.logs.converting import convert_rows
+from harmony_utils.logs.documents import last_question
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, source_rows
 from harmony_utils.logs.sources import read_beside as beside
@@ -97,7 +98,7 @@ def _row(raw: dict[str, Any], scores: dict[Key, dict[str, float]]) -> LogRow:
     row = LogRow(
         # ids restart in each subject
         native_id=native if subject in _NO_SUBJECT else f"{subject}/{native}",
-        question=_last_block(prompt),
+        question=last_question(prompt),
         prompt=prompt,
         subject=None if subject in _NO_SUBJECT else subject,
     )
@@ -146,8 +147,3 @@ def _scores(source: Source) -> dict[Key, dict[str, float]]:
             subject = "" if raw.get("subject") is None else str(raw["subject"])
             found.setdefault((subject, str(raw.get("id"))), {})[name] = value
     return found
-
-
-def _last_block(prompt: str) -> str:
-    """Return the question at the end of a prompt without the few-shot examples before it."""
-    return prompt.rstrip().rsplit("\n\n", 1)[-1]

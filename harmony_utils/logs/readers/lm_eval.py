@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from harmony_utils.errors import InputError
-from harmony_utils.logs.documents import option_labels, option_texts, passage_of, question_of
+from harmony_utils.logs.documents import (
+    last_question,
+    option_labels,
+    option_texts,
+    passage_of,
+    question_of,
+)
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source
@@ -138,7 +144,7 @@ def _row(raw: dict[str, Any], delimiter: str | None) -> LogRow:
     row = LogRow(
         native_id=str(raw["doc_id"]),
         passage=passage_of(doc),
-        question=question_of(doc) or _last_block(prompt),
+        question=question_of(doc) or last_question(prompt),
         prompt=prompt,
         split="" if raw.get("filter", "none") == "none" else raw["filter"],
         subject=_subject(doc),
@@ -221,7 +227,7 @@ def _set_options(
     if len(set(scored)) == 1 and len({_text(c) for c, _ in requests}) > 1:
         texts = option_texts(doc)  # the options stand in the contexts, e.g. WinoGrande
         row.options = texts if len(texts) == len(scored) else _differences(requests)
-        row.scored = [_last_block(_text(context)) for context, _ in requests]
+        row.scored = [last_question(_text(context)) for context, _ in requests]
         return
     cut = " " if delimiter is None else delimiter
     scored = [text[len(cut) :] if cut and text.startswith(cut) else text for text in scored]
@@ -261,11 +267,6 @@ def _subject(doc: dict[str, Any]) -> str | None:
         if isinstance(doc.get(name), str) and doc[name]:
             return doc[name]
     return None
-
-
-def _last_block(prompt: str) -> str:
-    """Return the question at the end of a prompt without the few-shot examples before it."""
-    return prompt.rstrip().rsplit("\n\n", 1)[-1]
 
 
 # the results file ---------------------------------------------------------------------------
