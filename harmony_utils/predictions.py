@@ -19,6 +19,9 @@ prediction_source  string           how ``prediction`` came about, e.g. ``argmax
 correct            float            1 where the prediction is among the gold options, else 0
 flags              list of string   ``tie``: the best options have the same score; ``border``: a
                                     token spans the border of prompt and option
+group              string, null     what the item shares with others, see
+                                    :func:`~harmony_utils.items.item_groups`; a table without this
+                                    column has no groups
 =================  ===============  =============================================================
 """
 
@@ -53,8 +56,12 @@ SCHEMA = pa.schema(
         pa.field("prediction_source", pa.string()),
         pa.field("correct", pa.float64()),
         pa.field("flags", pa.list_(pa.string()), nullable=False),
+        pa.field("group", pa.string()),
     ]
 )
+OPTIONAL = ("group",)
+"""Columns that a table may lack: they are filled with missing values."""
+
 _LENGTHS = {"char": "characters", "byte": "bytes", "token": "tokens"}
 _META_KEY = b"harmony"
 
@@ -80,6 +87,9 @@ class Predictions:
     meta: dict[str, Any]
 
     def __post_init__(self) -> None:
+        lacking = {name: None for name in OPTIONAL if name not in self.table.columns}
+        if lacking:
+            object.__setattr__(self, "table", self.table.assign(**lacking))
         _validate(self.table)
 
     def __len__(self) -> int:
@@ -150,6 +160,9 @@ class Predictions:
             table = pq.read_table(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+        for name in OPTIONAL:
+            if name not in table.column_names:
+                table = table.append_column(name, pa.nulls(len(table), SCHEMA.field(name).type))
         if missing := [name for name in SCHEMA.names if name not in table.column_names]:
             raise InputError(f"{path}: no column {missing[0]!r}; not a table of predictions")
         meta = json.loads((table.schema.metadata or {}).get(_META_KEY, b"{}"))

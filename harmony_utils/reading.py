@@ -46,7 +46,7 @@ def harmony_reading(result: HarmonyResult) -> str:
     parts = [
         f"**{_capital(result.verdict)}.**",
         f"{_capital(result.reason)}." if result.reason else "",
-        f"HARMONY is {result.harmony:.3f}, for {_count(result.n_items, 'question')} in "
+        f"HARMONY is {result.harmony:.3f}, for {result.count} in "
         f"{result.n_clusters} subdomains at a bandwidth of {result.bandwidth:g}.",
         f"Of {len(result.null)} random deals of the same questions, {100 * result.confidence:g} % "
         f"lie between {result.null_low:.3f} and {result.null_high:.3f}; the observed value lies "
