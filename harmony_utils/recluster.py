@@ -73,11 +73,12 @@ def reclustered_interval(
 
     Examples
     --------
-    Two clean blocks are found in every half, and two equal blocks have a HARMONY near 1.
+    Two clean blocks are found in every half; their sizes there differ a little.
 
     >>> blocks = np.kron(np.eye(2), np.ones((30, 30)))
-    >>> found = reclustered_interval(blocks, np.tile([0, 1], 30), n_resamples=20)
-    >>> found["k_lo"], found["k_hi"], found["lo"] > 0.9
+    >>> options = {"n_resamples": 20, "max_clusters": 3, "n_init": 1}
+    >>> found = reclustered_interval(blocks, np.tile([0, 1], 30), **options)
+    >>> found["k_lo"], found["k_hi"], found["lo"] > 0.8
     (2.0, 2.0, True)
     """
     scores = np.asarray(correct, dtype=np.float64)

@@ -25,6 +25,8 @@ def record(model: str, root: Path, *, last: str, drop: set[str], refresh: bool =
     """Audit one model up to a step and copy what is kept."""
     audit = open_audit(model=model, benchmark=BENCHMARK, run_dir=str(root), use_recorded=refresh)
     audit.ensure(last)
+    if last == "rebalancing":
+        audit.ensure("stratified")
     audit.run.copy_slim(
         recorded_folder() / audit.run.folder.relative_to(root),
         keep={file for step in STEPS.values() for file in step.files} - drop,

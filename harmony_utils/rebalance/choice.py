@@ -12,7 +12,7 @@ from harmony_utils.metric import check_items
 from harmony_utils.rebalance.sizes import capped_sizes, greedy_sizes, n_removed
 
 Method = Literal["cap", "greedy", "near-duplicate", "random"]
-"""The ways to remove items: see :func:`~harmony_utils.rebalance.prune_ladder`."""
+"""The ways to remove items: see :func:`~harmony_utils.rebalance.ladder.prune_ladder`."""
 
 METHODS: tuple[Method, ...] = get_args(Method)
 
@@ -36,7 +36,7 @@ def pruned_items(
     share : float
         Share of items removed, between 0 and 1.
     method : {"cap", "greedy", "near-duplicate", "random"}
-        As in :func:`~harmony_utils.rebalance.prune_ladder`.
+        As in :func:`~harmony_utils.rebalance.ladder.prune_ladder`.
     correct : array_like of shape (n_items,), optional
         Correctness; ``greedy`` needs it to choose the subdomains. Which of their items leave is
         drawn without looking at it.
@@ -46,7 +46,7 @@ def pruned_items(
         Width of HARMONY's kernel, for ``greedy``.
     random_state : int
         Seed. Which items of a lowered subdomain leave is arbitrary: results on one such list
-        depend on it, :func:`~harmony_utils.rebalance.prune_ladder` shows how much.
+        depend on it, :func:`~harmony_utils.rebalance.ladder.prune_ladder` shows how much.
         ``near-duplicate`` has nothing random.
 
     Returns
@@ -58,7 +58,8 @@ def pruned_items(
     Raises
     ------
     InputError
-        As :func:`~harmony_utils.rebalance.prune_ladder`, or if what the method needs is missing.
+        As :func:`~harmony_utils.rebalance.ladder.prune_ladder`, or if what the method needs is
+        missing.
 
     Examples
     --------

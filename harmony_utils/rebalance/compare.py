@@ -45,8 +45,8 @@ def compare_benchmarks(
     Parameters
     ----------
     ladders : mapping of str to DataFrame
-        By name of the benchmark, from :func:`~harmony_utils.rebalance.prune_ladder`, of one model
-        and with the same ladder of shares. One will do.
+        By name of the benchmark, from :func:`~harmony_utils.rebalance.ladder.prune_ladder`, of one
+        model and with the same ladder of shares. One will do.
     share : float, optional
         The one share at which benchmarks are compared, chosen before looking. None takes every
         share that is there, which is more tests.

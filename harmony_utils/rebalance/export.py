@@ -27,7 +27,8 @@ def item_table(
     labels : ndarray of shape (n_items,)
         Subdomain of each item.
     stays : mapping
-        By method and share, from :func:`~harmony_utils.rebalance.pruned_items` with one seed.
+        By method and share, from :func:`~harmony_utils.rebalance.choice.pruned_items` with one
+        seed.
 
     Returns
     -------

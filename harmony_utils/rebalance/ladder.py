@@ -45,7 +45,8 @@ def prune_ladder(
     labels : array_like of shape (n_items,)
         Subdomain of each item.
     similarity : ndarray of shape (n_items, n_items), optional
-        For ``near-duplicate``, which is left out without it; see :func:`duplicate_order`.
+        For ``near-duplicate``, which is left out without it; see
+        :func:`~harmony_utils.rebalance.choice.duplicate_order`.
     groups : array_like of shape (n_items,), optional
         Items that hang together, for the p-values and intervals; see
         :func:`~harmony_utils.harmony.harmony`.
@@ -81,12 +82,14 @@ def prune_ladder(
 
     Notes
     -----
-    ``cap`` lowers the largest subdomains to a common size (:func:`capped_sizes`). ``greedy``
-    shrinks, item by item, the subdomain whose loss raises HARMONY most (:func:`greedy_sizes`). In
-    both, which items of a lowered subdomain leave is drawn at random. ``near-duplicate`` removes
-    the items most like one that stays (:func:`duplicate_order`); it has no draws. ``random``, the
-    control, removes as many items from anywhere, after one random item per subdomain is set aside,
-    so that none is emptied. All are our rules: the paper's pruning is not known to us in detail.
+    ``cap`` lowers the largest subdomains to a common size
+    (:func:`~harmony_utils.rebalance.sizes.capped_sizes`). ``greedy`` shrinks, item by item, the
+    subdomain whose loss raises HARMONY most (:func:`~harmony_utils.rebalance.sizes.greedy_sizes`).
+    In both, which items of a lowered subdomain leave is drawn at random. ``near-duplicate`` removes
+    the items most like one that stays (:func:`~harmony_utils.rebalance.choice.duplicate_order`); it
+    has no draws. ``random``, the control, removes as many items from anywhere, after one random
+    item per subdomain is set aside, so that none is emptied. All are our rules: the paper's pruning
+    is not known to us in detail.
 
     ``p_value`` compares the shift that a method brings on average, over all choices of the items
     that leave, with the same after labels are shuffled: a random removal of the same share whose

@@ -134,10 +134,10 @@ def greedy_sizes(
 
     Examples
     --------
-    Equal accuracies leave the sizes: the largest subdomain is capped.
+    Equal accuracies leave the sizes: the largest subdomains are capped.
 
     >>> greedy_sizes([10, 6, 3], [0.5, 0.5, 0.5], [14]).tolist()
-    [[6, 5, 3]]
+    [[5, 6, 3]]
 
     The small subdomain is the one the model is good at, far from the mean: it goes first.
 

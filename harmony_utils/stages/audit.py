@@ -160,7 +160,8 @@ class Audit:
         if name == "scaling":
             inputs["peers"] = [peer.hashes("harmony") for peer in self.peers()]
         if name == "stratified":
-            inputs["peers"] = [run.hashes("predictions") for run in stratified.judges(self)]
+            runs = stratified.judges(self)
+            inputs["peers"] = [[run.folder.name, run.hashes("predictions")] for run in runs]
         if name in ("harmony", "rebalancing") and self.groups() is not None:
             inputs["groups"] = self.groups().tolist()
         return step_key(name, version=step.version, settings=identity, inputs=inputs)
@@ -315,7 +316,7 @@ class Audit:
         """Return the ladders of this model on every benchmark there is, by place.
 
         That of this audit, and those of finished runs of the same model below the same root or
-        among the recorded ones; for :func:`~harmony_utils.rebalance.compare_benchmarks`.
+        among the recorded ones; for :func:`~harmony_utils.rebalance.compare.compare_benchmarks`.
         """
         found = {self.place: self.rebalancing().table}
         for root in (self.root, recorded_folder()):

@@ -37,11 +37,11 @@ class Rebalancing:
     Parameters
     ----------
     table : DataFrame
-        From :func:`harmony_utils.rebalance.prune_ladder`.
+        From :func:`harmony_utils.rebalance.ladder.prune_ladder`.
     balanced : BalancedAccuracy
         Accuracy with every subdomain weighted the same; removes nothing.
     items : DataFrame
-        From :func:`harmony_utils.rebalance.item_table`: which question stays how long.
+        From :func:`harmony_utils.rebalance.export.item_table`: which question stays how long.
     left_out : dict of str to str
         Methods that this audit cannot have, and why.
     """
