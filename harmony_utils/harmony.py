@@ -25,7 +25,13 @@ from harmony_utils.metric import (
     size_evenness,
     wilson_interval,
 )
-from harmony_utils.null import null_draws, null_p_value, shuffled_accuracies
+from harmony_utils.null import (
+    check_groups,
+    grouped_null_draws,
+    null_draws,
+    null_p_value,
+    shuffled_accuracies,
+)
 from harmony_utils.power import POWER, items_needed, spread_power
 from harmony_utils.uncertainty import Intervals, bootstrap_intervals
 
@@ -92,6 +98,8 @@ class HarmonyResult:
         noise explains (chi-squared test at ``confidence``), and yet performance lowers HARMONY by
         less than :data:`BLIND_SPOT_LOSS`, as with two equal subdomains at .9 and .5, or HARMONY
         is not lower than chance explains. Read the accuracies then, not the score.
+    n_groups : int, optional
+        Groups of questions that hang together, if any were given; ``n_items`` if all stand alone.
     """
 
     harmony: float
@@ -114,12 +122,17 @@ class HarmonyResult:
     confidence: float
     inequality: dict[str, float]
     blind_spot: bool
+    n_groups: int | None = None
+    design_effect: float = 1.0
 
     @property
     def power(self) -> float:
-        """Chance of noticing accuracies that spread by one bandwidth; see :func:`spread_power`."""
+        """Chance of noticing accuracies that spread by one bandwidth; see :func:`spread_power`.
+
+        Of questions that hang together only ``n_items / design_effect`` count.
+        """
         return spread_power(
-            self.n_items,
+            self.n_items / self.design_effect,
             self.n_clusters,
             self.accuracy,
             bandwidth=self.bandwidth,
@@ -129,12 +142,20 @@ class HarmonyResult:
     @property
     def items_needed(self) -> int | None:
         """Items, in the same shares, at which ``power`` reaches :data:`POWER`; else None."""
-        return items_needed(
+        number = items_needed(
             self.n_clusters,
             self.accuracy,
             bandwidth=self.bandwidth,
             confidence=self.confidence,
         )
+        return number and math.ceil(number * self.design_effect - 1e-9)
+
+    @property
+    def count(self) -> str:
+        """Number of questions in words, with the number of groups where there are any."""
+        if self.n_groups is None:
+            return f"{self.n_items} questions"
+        return f"{self.n_items} questions ({self.n_groups} groups)"
 
     @property
     def verdict(self) -> Verdict:
@@ -154,7 +175,7 @@ class HarmonyResult:
             return "accuracies differ by more than chance explains, but HARMONY does not see it"
         if self.power < POWER:
             return (
-                f"with {self.n_items} questions in {self.n_clusters} subdomains, accuracies that "
+                f"with {self.count} in {self.n_clusters} subdomains, accuracies that "
                 f"spread by {self.bandwidth:g} would be noticed with a chance of only "
                 f"{self.power:.0%}; {POWER:.0%} takes about {_two_digits(self.items_needed)} "
                 "questions"
@@ -163,7 +184,8 @@ class HarmonyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; of the null distribution only its summary."""
-        same = ("harmony", "bandwidth", "n_clusters", "n_items", "accuracy", "confidence")
+        same = ("harmony", "bandwidth", "n_clusters", "n_items", "n_groups", "accuracy")
+        same += ("confidence",)
         lists = ("names", "sizes", "accuracies", "mass")
         return {
             **{name: getattr(self, name) for name in same},
@@ -193,6 +215,7 @@ def harmony(
     labels: np.ndarray | Sequence[Any],
     *,
     bandwidth: float = 0.1,
+    groups: np.ndarray | Sequence[Any] | None = None,
     n_null: int = 2000,
     n_bootstrap: int = 2000,
     confidence: float = 0.95,
@@ -208,6 +231,10 @@ def harmony(
         Subdomain of each item. Subdomains are reported in the sorted order of their labels.
     bandwidth : float
         Width of the kernel, in accuracy.
+    groups : array_like of shape (n_items,), optional
+        Items whose answers depend on each other, e.g. those on one passage, have the same group:
+        they are shuffled (:func:`~harmony_utils.null.grouped_null_draws`) and drawn together, and
+        count for less when power is computed.
     n_null : int
         Shuffles behind the null distribution.
     n_bootstrap : int
@@ -227,7 +254,7 @@ def harmony(
     ------
     InputError
         With one subdomain, arrays of different lengths, or a correctness that is missing or
-        outside 0 to 1 (the row is named).
+        outside 0 to 1 (the row is named); for groups that are missing or of another length.
 
     Examples
     --------
@@ -240,17 +267,32 @@ def harmony(
     """
     scores, codes, names = check_items(correct, labels)
     sizes = np.bincount(codes)
-    null = null_draws(scores, sizes, bandwidth=bandwidth, n_null=n_null, random_state=random_state)
+    options = {"bandwidth": bandwidth, "n_null": n_null, "random_state": random_state}
+    members = None if groups is None else check_groups(groups, len(scores))
+    n_groups = None if members is None else int(members.max()) + 1
+    if n_groups in (None, len(scores)):
+        null = null_draws(scores, sizes, **options)
+    else:
+        null = grouped_null_draws(scores, codes, members, **options)
     intervals = bootstrap_intervals(
         scores,
         codes,
         bandwidth=bandwidth,
+        groups=members,
         n_bootstrap=n_bootstrap,
         confidence=confidence,
         random_state=random_state,
     )
     return harmony_against(
-        null, scores, codes, names, bandwidth=bandwidth, confidence=confidence, intervals=intervals
+        null,
+        scores,
+        codes,
+        names,
+        bandwidth=bandwidth,
+        confidence=confidence,
+        intervals=intervals,
+        n_groups=n_groups,
+        design_effect=intervals.design_effect,
     )
 
 
@@ -263,6 +305,8 @@ def harmony_against(
     bandwidth: float,
     confidence: float,
     intervals: Intervals | None = None,
+    n_groups: int | None = None,
+    design_effect: float = 1.0,
 ) -> HarmonyResult:
     """Read HARMONY against draws that exist already: :func:`harmony` without drawing anything.
 
@@ -276,6 +320,10 @@ def harmony_against(
         As in :func:`harmony`.
     intervals : Intervals, optional
         Left out where only the verdict is wanted; ``to_dict`` needs them.
+    n_groups : int, optional
+        Number of groups of items that hang together.
+    design_effect : float
+        By how much groups reduce the number of items that count; 1 without groups.
 
     Returns
     -------
@@ -313,7 +361,16 @@ def harmony_against(
         confidence=confidence,
         inequality=table,
         blind_spot=unseen
-        and _differ(scores, sizes, table["weighted_variance"], bandwidth, confidence),
+        and _differ(
+            scores,
+            sizes,
+            table["weighted_variance"],
+            bandwidth,
+            confidence,
+            design_effect,
+        ),
+        n_groups=n_groups,
+        design_effect=design_effect,
     )
 
 
@@ -371,12 +428,17 @@ def subdomain_table(
 
 
 def _differ(
-    scores: np.ndarray, sizes: np.ndarray, variance: float, bandwidth: float, confidence: float
+    scores: np.ndarray,
+    sizes: np.ndarray,
+    variance: float,
+    bandwidth: float,
+    confidence: float,
+    design_effect: float,
 ) -> bool:
     """Say whether accuracies differ by half a bandwidth and by more than chance."""
     if math.sqrt(variance) < bandwidth / 2:
         return False
-    statistic = len(scores) * variance / scores.var()
+    statistic = len(scores) / design_effect * variance / scores.var()
     return bool(statistic > chdtri(len(sizes) - 1, 1 - confidence))
 
 

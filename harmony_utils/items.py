@@ -16,6 +16,10 @@ from harmony_utils.files import content_hash
 
 PromptStyle = Literal["question", "continuation"]
 
+SHARED_STEM_WORDS = 8
+"""Two questions with the same text of at least so many words count as one group. Shorter texts
+("Which of the following is true?") recur in questions that have nothing to do with each other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -35,6 +39,9 @@ class Item:
         Subdomain given by the benchmark's authors.
     passage : str, optional
         Text the question is about, shown before it.
+    group : str, optional
+        Name shared by questions whose answers depend on each other; see :func:`item_groups`. It is
+        no part of the content: neither the key nor the benchmark's fingerprint knows it.
     """
 
     id: str
@@ -43,6 +50,7 @@ class Item:
     gold: int
     subject: str | None = None
     passage: str | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.options) < 2:
@@ -104,6 +112,10 @@ class Benchmark:
     def keys(self) -> list[str]:
         """Content key of each item, in item order; see :func:`item_keys`."""
         return item_keys(self.items)
+
+    def groups(self) -> list[str | None]:
+        """Group of each item, in item order; see :func:`item_groups`."""
+        return item_groups(self.items)
 
     def fingerprint(self) -> str:
         """Hash of everything that can change a prediction: items, order, style and examples."""
@@ -185,3 +197,42 @@ def number_repeats(digests: Sequence[str]) -> list[str]:
         keys.append(f"{digest}-{seen[digest]}" if seen[digest] else digest)
         seen[digest] += 1
     return keys
+
+
+def item_groups(items: Sequence[Item]) -> list[str | None]:
+    """Say which items hang together: their answers are not independent of each other.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        The items, in order.
+
+    Returns
+    -------
+    list of str or None
+        The item's own ``group`` where it has one; else a name made from its passage; else from its
+        question, where that has :data:`SHARED_STEM_WORDS` words; else from question and options.
+        None for an item that shares its group with no other.
+
+    Examples
+    --------
+    >>> text = "Rivers carry sand to the sea."
+    >>> first = Item("a", "What do they carry?", ("sand", "gold"), 0, passage=text)
+    >>> second = Item("b", "Where to?", ("the sea", "the sky"), 0, passage=text)
+    >>> one, other, alone = item_groups([first, second, Item("c", "2 + 2 =", ("3", "4"), 1)])
+    >>> one == other, alone
+    (True, None)
+    """
+    names = [item.group or _derived_group(item) for item in items]
+    counts = Counter(names)
+    return [name if counts[name] > 1 else None for name in names]
+
+
+def _derived_group(item: Item) -> str:
+    if item.passage:
+        shared = ["passage", item.passage]
+    elif len(item.question.split()) >= SHARED_STEM_WORDS:
+        shared = ["question", item.question]
+    else:
+        shared = ["item", item.question, *sorted(item.options)]
+    return f"{shared[0]}-{content_hash(shared)[:16]}"

@@ -18,7 +18,7 @@ from sklearn.metrics import adjusted_rand_score
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import HarmonyResult, check_items, harmony_against
 from harmony_utils.metric import harmony_mass, harmony_of_mass
-from harmony_utils.null import shuffled_accuracies
+from harmony_utils.null import check_groups, grouped_accuracies, shuffled_accuracies
 from harmony_utils.partition import TINY_SIZE, canonical_labels, choose_number, numbers_tried
 from harmony_utils.progress import progress
 from harmony_utils.settings import ClusteringSettings, HarmonySettings, SensitivitySettings
@@ -39,6 +39,7 @@ from harmony_utils.spectral import (
     mean_silhouettes,
     spectral_embedding,
 )
+from harmony_utils.uncertainty import design_effects
 
 UNDEFINED = "undefined"
 """Verdict of a specification that gives no HARMONY; its ``reason`` says why."""
@@ -50,6 +51,7 @@ def multiverse(
     *,
     settings: SensitivitySettings | None = None,
     default: Specification | None = None,
+    groups: np.ndarray | Sequence[Any] | None = None,
     temperature: float | str = "median",
     clustering: ClusteringSettings | None = None,
     harmony: HarmonySettings | None = None,
@@ -66,6 +68,8 @@ def multiverse(
         The values of each choice and how many combinations are computed.
     default : Specification, optional
         What the run itself chose; its variant must be there.
+    groups : array_like of shape (n_items,), optional
+        Items that hang together, as in :func:`~harmony_utils.harmony.harmony`.
     temperature : float or "median"
         What ``temperature_factor`` multiplies: a number, or the median rule of each variant.
     clustering, harmony : optional
@@ -121,7 +125,7 @@ def multiverse(
         raise InputError(f"{len(correct)} answers, divergences of {shapes}: give the same items")
     chosen, n_possible = specifications(settings, default, list(divergences))
     clustering, harmony = clustering or ClusteringSettings(), harmony or HarmonySettings()
-    reader = _Reader(correct, harmony)
+    reader = _Reader(correct, harmony, groups)
     rows = {}
     with progress("specifications", len(chosen)) as bar:
         order = sorted(chosen, key=_graph_choices)
@@ -208,24 +212,53 @@ class _Graph:
 class _Reader:
     """Reads HARMONY of subdomains; shuffles are drawn once for each table of sizes."""
 
-    def __init__(self, correct: np.ndarray | Sequence[float], settings: HarmonySettings) -> None:
+    def __init__(
+        self,
+        correct: np.ndarray | Sequence[float],
+        settings: HarmonySettings,
+        groups: np.ndarray | Sequence[Any] | None,
+    ) -> None:
         self._correct, self._settings = correct, settings
-        self._shuffled: dict[tuple[int, ...], np.ndarray] = {}
+        members = None if groups is None else check_groups(groups, len(correct))
+        self._n_groups = None if members is None else int(members.max()) + 1
+        self._members = None if self._n_groups in (None, len(correct)) else members
+        self._shuffled: dict[Any, np.ndarray] = {}
 
     def read(self, labels: np.ndarray, bandwidth: float) -> HarmonyResult:
         """Return HARMONY as :func:`~harmony_utils.harmony.harmony` gives it, without intervals."""
         scores, codes, names = check_items(self._correct, labels)
-        sizes, settings = np.bincount(codes), self._settings
-        key = tuple(sizes.tolist())
-        if key not in self._shuffled:
-            rng = np.random.default_rng(settings.random_state)
-            self._shuffled[key] = shuffled_accuracies(
-                scores, sizes, n_draws=settings.n_null, rng=rng
-            )
-        null = harmony_of_mass(harmony_mass(sizes, self._shuffled[key], bandwidth=bandwidth))
-        return harmony_against(
-            null, scores, codes, names, bandwidth=bandwidth, confidence=settings.confidence
+        sizes = np.bincount(codes)
+        null = harmony_of_mass(
+            harmony_mass(sizes, self._draws(scores, codes, sizes), bandwidth=bandwidth)
         )
+        effect = 1.0
+        if self._members is not None:
+            residuals = scores - (np.bincount(codes, weights=scores) / sizes)[codes]
+            effect = design_effects(residuals, codes, self._members)[0]
+        return harmony_against(
+            null,
+            scores,
+            codes,
+            names,
+            bandwidth=bandwidth,
+            confidence=self._settings.confidence,
+            n_groups=self._n_groups,
+            design_effect=effect,
+        )
+
+    def _draws(self, scores: np.ndarray, codes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return shuffled accuracies; groups make them depend on the subdomains themselves."""
+        grouped = self._members is not None
+        key = codes.tobytes() if grouped else tuple(sizes.tolist())
+        if key not in self._shuffled:
+            rng = np.random.default_rng(self._settings.random_state)
+            options = {"n_draws": self._settings.n_null, "rng": rng}
+            self._shuffled[key] = (
+                grouped_accuracies(scores, codes, self._members, **options)
+                if grouped
+                else shuffled_accuracies(scores, sizes, **options)
+            )
+        return self._shuffled[key]
 
 
 def _row(

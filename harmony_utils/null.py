@@ -44,12 +44,62 @@ def null_draws(
     return harmony_of_mass(harmony_mass(sizes, accuracies, bandwidth=bandwidth))
 
 
+def grouped_null_draws(
+    correct: np.ndarray | Sequence[float],
+    labels: np.ndarray | Sequence[Any],
+    groups: np.ndarray | Sequence[Any],
+    *,
+    bandwidth: float = 0.1,
+    n_null: int = 2000,
+    random_state: int = 0,
+) -> np.ndarray:
+    """Return HARMONY after groups of items have changed places, their answers staying together.
+
+    Parameters
+    ----------
+    correct, labels : array_like of shape (n_items,)
+        Correctness, between 0 and 1, and subdomains.
+    groups : array_like of shape (n_items,)
+        Items of one group, e.g. on one passage, have answers that depend on each other: shuffled
+        one by one they would scatter less by chance than they do.
+    bandwidth, n_null, random_state
+        As in :func:`~harmony_utils.harmony.harmony`.
+
+    Returns
+    -------
+    ndarray of shape (n_null,)
+        The answers of a group go to another group with as many items, there in random order, so
+        that sizes are kept. A group whose number of items no other has stays where it is; with
+        many such groups the test sees little, but never too much.
+
+    Raises
+    ------
+    InputError
+        As :func:`~harmony_utils.harmony.harmony`, and for groups that are missing or of another
+        length.
+
+    Examples
+    --------
+    Two right answers on one passage are never divided among subdomains without it.
+
+    >>> null = grouped_null_draws([1, 1, 0, 0], [0, 0, 1, 1], list("aabb"), bandwidth=0.5)
+    >>> len(set(null.round(6).tolist()))
+    1
+    """
+    scores, codes, _ = check_items(correct, labels)
+    members = check_groups(groups, len(scores))
+    rng = np.random.default_rng(random_state)
+    accuracies = grouped_accuracies(scores, codes, members, n_draws=n_null, rng=rng)
+    return harmony_of_mass(harmony_mass(np.bincount(codes), accuracies, bandwidth=bandwidth))
+
+
 def stratified_null_draws(
     correct: np.ndarray | Sequence[float],
     labels: np.ndarray | Sequence[Any],
     difficulty: np.ndarray | Sequence[float],
     *,
     n_strata: int = 5,
+    groups: np.ndarray | Sequence[Any] | None = None,
     bandwidth: float = 0.1,
     n_null: int = 2000,
     random_state: int = 0,
@@ -68,6 +118,9 @@ def stratified_null_draws(
     n_strata : int
         Strata between quantiles of difficulty. Items of equal difficulty stay together, so there
         may be fewer. With 1 this is :func:`null_draws`.
+    groups : array_like of shape (n_items,), optional
+        As in :func:`grouped_null_draws`; groups then change places only with groups of about the
+        same mean difficulty.
     bandwidth, n_null, random_state
         As in :func:`~harmony_utils.harmony.harmony`.
 
@@ -97,6 +150,12 @@ def stratified_null_draws(
         raise InputError(f"difficulty of {len(strata)} items for {len(scores)}: give one per item")
     rng = np.random.default_rng(random_state)
     sizes = np.bincount(codes)
+    if groups is not None:
+        members = check_groups(groups, len(scores))
+        means = np.bincount(members, weights=difficulty) / np.bincount(members)
+        classes = difficulty_strata(means, n_strata=n_strata)
+        accuracies = grouped_accuracies(scores, codes, members, classes, n_draws=n_null, rng=rng)
+        return harmony_of_mass(harmony_mass(sizes, accuracies, bandwidth=bandwidth))
     sums = np.zeros((n_null, len(sizes)))
     for stratum in np.unique(strata):
         inside = strata == stratum
@@ -175,6 +234,73 @@ def shuffled_accuracies(
 ) -> np.ndarray:
     """Return subdomain accuracies after dealing items at random, shape (n_draws, n_clusters)."""
     return np.clip(_shuffled_sums(correct, sizes, n_draws, rng) / sizes, 0, 1)
+
+
+def grouped_accuracies(
+    scores: np.ndarray,
+    codes: np.ndarray,
+    members: np.ndarray,
+    classes: np.ndarray | None = None,
+    *,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return subdomain accuracies after groups of equal size have changed places.
+
+    Parameters
+    ----------
+    scores, codes, members : ndarray of shape (n_items,)
+        Correctness, subdomains 0 to k-1 and groups 0 to g-1.
+    classes : ndarray of shape (g,), optional
+        Only groups of the same class change places.
+    n_draws : int
+        Shuffles.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, k)
+    """
+    order = np.argsort(members, kind="stable")
+    group_sizes = np.bincount(members)
+    starts = np.cumsum(group_sizes) - group_sizes
+    kinds = np.column_stack([group_sizes, np.zeros_like(starts) if classes is None else classes])
+    step = max(1, _CHUNK_ELEMENTS // len(scores))
+    by_subdomain = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes)
+    draws = []
+    for done in range(0, n_draws, step):
+        dealt = np.empty((min(step, n_draws - done), len(scores)))
+        for kind in np.unique(kinds, axis=0):
+            alike = np.flatnonzero((kinds == kind).all(axis=1))
+            places = order[starts[alike][:, None] + np.arange(kind[0])]
+            shape = (len(dealt), len(alike))
+            moved = rng.permuted(np.broadcast_to(np.arange(len(alike)), shape), axis=1)
+            answers = rng.permuted(scores[places][moved], axis=2)
+            dealt[:, places.ravel()] = answers.reshape(len(dealt), -1)
+        sums = np.add.reduceat(dealt[:, by_subdomain], np.cumsum(sizes) - sizes, axis=1)
+        draws.append(np.clip(sums / sizes, 0, 1))
+    return np.concatenate(draws)
+
+
+def check_groups(groups: np.ndarray | Sequence[Any] | None, n_items: int) -> np.ndarray:
+    """Return groups numbered from 0, shape (n_items,); without any, every item is its own.
+
+    Raises
+    ------
+    InputError
+        If there is not one per item, or one is missing.
+    """
+    if groups is None:
+        return np.arange(n_items)
+    values = np.asarray(groups)
+    if values.shape != (n_items,):
+        raise InputError(f"groups of shape {values.shape} for {n_items} items: give one per item")
+    missing = [row for row, value in enumerate(values.tolist()) if value is None or value != value]
+    if missing:
+        raise InputError(f"groups, row {missing[0]}: is missing; give such an item its own group")
+    return np.unique(values, return_inverse=True)[1]
 
 
 def _shuffled_sums(

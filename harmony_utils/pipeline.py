@@ -9,7 +9,7 @@ from harmony_utils.execution import code_hashes, execute_notebook, notebook_path
 from harmony_utils.files import content_hash, file_hash, read_json
 from harmony_utils.predictions import Predictions
 from harmony_utils.settings import STAGES, AuditSettings
-from harmony_utils.stages import Audit
+from harmony_utils.stages import STEPS, Audit
 
 #: The chapter of each stage, below ``notebooks/``.
 NOTEBOOKS: dict[str, str] = {
@@ -79,7 +79,8 @@ def summary(audit: Audit) -> dict[str, Any]:
         ``inequality``, ``blind_spot`` and ``verdict`` are those of
         :class:`~harmony_utils.harmony.HarmonyResult`, ``stability`` is that of
         :class:`~harmony_utils.partition.Partition`, and ``cluster_names`` has a
-        :class:`~harmony_utils.naming.SubdomainName` for each subdomain.
+        :class:`~harmony_utils.naming.SubdomainName` for each subdomain. ``null_stratified`` is
+        from :func:`~harmony_utils.stages.stratified.stratified_result`.
     """
     run = audit.run
     result = read_json(run.path("harmony.json"))
@@ -99,12 +100,22 @@ def summary(audit: Audit) -> dict[str, Any]:
         "bandwidth": result["bandwidth"],
         "temperature": read_json(run.path("affinity.json"))["temperature"],
         **{name: result[name] for name in _SHOWN},
+        "null_stratified": read_json(run.path("stratified.json")),
         **{name: partition[name] for name in ("stability", "cluster_names", "warnings")},
         "run_dir": str(run.folder),
     }
 
 
-_SHOWN = ("parts", "null", "interval", "inequality", "blind_spot", "verdict")
+_SHOWN = (
+    "parts",
+    "null",
+    "interval",
+    "interval_recluster",
+    "n_groups",
+    "inequality",
+    "blind_spot",
+    "verdict",
+)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -117,13 +128,18 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 def _notebook_key(audit: Audit, stage: str, parameters: dict[str, Any]) -> str:
     """Return a hash of everything an executed notebook depends on."""
     given = {name: value for name, value in parameters.items() if name != "run_dir"}
-    source = file_hash(notebook_path(NOTEBOOKS[stage]))
-    return content_hash([source, code_hashes(), audit.key(stage), given])
+    keys = [audit.key(name) for name in _steps(stage)]
+    return content_hash([file_hash(notebook_path(NOTEBOOKS[stage])), code_hashes(), keys, given])
+
+
+def _steps(stage: str) -> list[str]:
+    """Return the steps that a stage's notebook shows."""
+    return [name for name, step in STEPS.items() if step.stage == stage]
 
 
 def _is_finished(audit: Audit, stage: str, parameters: dict[str, Any]) -> bool:
     """Say whether a stage's results and its executed notebook are there and current."""
-    if not audit.is_current(stage):
+    if not all(audit.is_current(name) for name in _steps(stage)):
         return False
     record = audit.run.record.get("notebooks", {}).get(stage, {})
     path = audit.run.path(f"notebooks/{NOTEBOOKS[stage]}")

@@ -23,6 +23,9 @@ correct            float            1 where the prediction is among the gold opt
 flags              list of string   ``tie``: the best options have the same score; ``border``: a
                                     token spans the border of prompt and option; those of
                                     imported logs are listed in :mod:`harmony_utils.logs.rows`
+group              string, null     what the item shares with others, see
+                                    :func:`~harmony_utils.items.item_groups`; a table without this
+                                    column has no groups
 =================  ===============  =============================================================
 """
 
@@ -57,10 +60,11 @@ SCHEMA = pa.schema(
         pa.field("prediction_source", pa.string()),
         pa.field("correct", pa.float64()),
         pa.field("flags", pa.list_(pa.string()), nullable=False),
+        pa.field("group", pa.string()),
     ]
 )
-OPTIONAL = ("unconditional",)
-"""Columns that older files lack; they are read as null."""
+OPTIONAL = ("unconditional", "group")
+"""Columns that a table may lack: they are filled with missing values."""
 
 TableNormalisation = Literal["sum", "char", "byte", "token", "pmi"]
 """How scores of options can be compared; ``pmi`` subtracts the unconditional log-likelihood."""
@@ -168,10 +172,9 @@ class Predictions:
             table = pq.read_table(path)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{path}: not a readable Parquet file ({error})") from error
-        for name in set(OPTIONAL) - set(table.column_names):
-            table = table.append_column(
-                SCHEMA.field(name), pa.nulls(len(table), SCHEMA.field(name).type)
-            )
+        for name in OPTIONAL:
+            if name not in table.column_names:
+                table = table.append_column(name, pa.nulls(len(table), SCHEMA.field(name).type))
         if missing := [name for name in SCHEMA.names if name not in table.column_names]:
             raise InputError(f"{path}: no column {missing[0]!r}; not a table of predictions")
         meta = json.loads((table.schema.metadata or {}).get(_META_KEY, b"{}"))

@@ -49,7 +49,7 @@ def harmony_reading(result: HarmonyResult) -> str:
     parts = [
         f"**{_capital(result.verdict)}.**",
         f"{_capital(result.reason)}." if result.reason else "",
-        f"HARMONY is {result.harmony:.3f}, for {_count(result.n_items, 'question')} in "
+        f"HARMONY is {result.harmony:.3f}, for {result.count} in "
         f"{result.n_clusters} subdomains at a bandwidth of {result.bandwidth:g}.",
         f"Of {len(result.null)} random deals of the same questions, {100 * result.confidence:g} % "
         f"lie between {result.null_low:.3f} and {result.null_high:.3f}; the observed value lies "
@@ -129,6 +129,73 @@ def interval_reading(result: HarmonyResult) -> str:
     return text
 
 
+def reclustered_reading(about: dict[str, Any] | None) -> str:
+    """Say where HARMONY lies when the subdomains, too, are found anew.
+
+    Parameters
+    ----------
+    about : dict, optional
+        From :func:`~harmony_utils.recluster.reclustered_interval`; None where none was asked for.
+
+    Returns
+    -------
+    str
+        One or two sentences.
+    """
+    if about is None:
+        return (
+            "The interval takes the subdomains as given. `harmony.recluster=200` adds one that "
+            "includes their choice, from halves of the questions clustered anew."
+        )
+    numbers = f"{about['k_lo']:.0f} to {about['k_hi']:.0f}"
+    return (
+        f"In {about['n_resamples']} random halves of the questions, each clustered anew, "
+        f"{100 * about['confidence']:g} % of the noise-corrected values lie between "
+        f"{about['lo']:.3f} and {about['hi']:.3f}, with {numbers} subdomains: this range includes "
+        "the choice of subdomains."
+    )
+
+
+def stratified_reading(about: dict[str, Any], result: HarmonyResult) -> str:
+    """Say whether subdomains of unequal difficulty would explain a HARMONY.
+
+    Parameters
+    ----------
+    about : dict
+        From :func:`~harmony_utils.stages.stratified.stratified_result`.
+    result : HarmonyResult
+        Of the same audit.
+
+    Returns
+    -------
+    str
+        Also where there are too few other models: then the reason.
+    """
+    if about["p_value"] is None:
+        return f"Whether difficulty explains it cannot be told: {about['reason']}."
+    low = about["p_value"] <= 1 - result.confidence
+    plain = result.p_value <= 1 - result.confidence
+    conclusion = (
+        "So unequal difficulty does not explain how uneven the subdomains are."
+        if low
+        else "So unequal difficulty is enough to explain why HARMONY is low."
+        if plain
+        else "So nothing is left that difficulty would have to explain."
+    )
+    text = (
+        f"Difficulty, judged by {about['n_models']} other models, divides the questions into "
+        f"{about['n_strata']} strata. Dealt within them, {100 * result.confidence:g} % of "
+        f"{about['n']} deals lie between {about['lo']:.3f} and {about['hi']:.3f} "
+        f"(p = {p_text(about['p_value'])}, without strata {p_text(result.p_value)}). {conclusion}"
+    )
+    if about["n_same_model"]:
+        text += (
+            f" Beware: {about['n_same_model']} of the judges are early exits of this very model, "
+            "whose answers resemble its own; that takes out more than difficulty."
+        )
+    return text
+
+
 def calibration_reading(table: pd.DataFrame) -> str:
     """Say how often verdicts and intervals were right in simulations with a known truth.
 
@@ -168,7 +235,7 @@ def rebalancing_reading(table: pd.DataFrame) -> str:
     Parameters
     ----------
     table : DataFrame
-        From :func:`~harmony_utils.rebalance.prune_ladder`, with at least one share above 0.
+        From :func:`~harmony_utils.rebalance.ladder.prune_ladder`, with at least one share above 0.
 
     Returns
     -------
@@ -201,6 +268,38 @@ def rebalancing_reading(table: pd.DataFrame) -> str:
             conclusion,
         ]
     )
+
+
+def methods_reading(table: pd.DataFrame, left_out: dict[str, str] | None = None) -> str:
+    """Say, for every way of removing items, what it did at the largest share.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`~harmony_utils.rebalance.ladder.prune_ladder`.
+    left_out : dict of str to str, optional
+        Methods that could not be had, and why.
+
+    Returns
+    -------
+    str
+        A Markdown list, one line per method.
+    """
+    lines = []
+    for method, rows in table[table["share"] > 0].groupby("method", sort=True):
+        last, start = rows.iloc[-1], table[table["share"] == 0].iloc[0]
+        line = (
+            f"- {_capital(method)}, {last['share']:.0%} removed: HARMONY from "
+            f"{start['harmony']:.3f} to {last['harmony']:.3f}, accuracy "
+            f"{signed(last['accuracy_shift'])}"
+        )
+        p_values = rows["p_value"].dropna().to_numpy()
+        if len(p_values):
+            found = int((holm(p_values) <= LEVEL).sum())
+            line += f"; shifts accuracy by more than chance at {found} of {len(p_values)} shares"
+        lines.append(line + ".")
+    lines += [f"- {_capital(method)}: left out, {why}." for method, why in (left_out or {}).items()]
+    return "\n".join(lines)
 
 
 def scaling_reading(trends: pd.DataFrame) -> str:

@@ -141,8 +141,18 @@ class HarmonySettings(StageSettings):
     bandwidth: float = Field(0.1, gt=0, description="b, the width of the kernel in accuracy")
     n_null: int = Field(2000, ge=100, description="label shuffles behind the null distribution")
     n_bootstrap: int = Field(2000, ge=100, description="resamples of items behind the intervals")
+    recluster: int = Field(
+        0, ge=0, description="halves of the questions clustered anew for a second interval, 0: none"
+    )
     confidence: float = Field(0.95, gt=0.5, lt=1, description="coverage of every interval")
     random_state: int = Field(0, ge=0, description="seed")
+
+    @field_validator("recluster")
+    @classmethod
+    def _enough_halves(cls, value: int) -> int:
+        if 0 < value < 20:
+            raise ValueError("an interval needs at least 20 halves; 0 leaves it out")
+        return value
 
 
 class RebalancingSettings(StageSettings):
@@ -152,6 +162,11 @@ class RebalancingSettings(StageSettings):
         [0.05, 0.1, 0.2, 0.3, 0.4, 0.5], description="shares of questions removed, in rising order"
     )
     n_random: int = Field(200, ge=20, description="draws of each kind of pruning at each share")
+    n_bootstrap: int = Field(2000, ge=100, description="resamples behind HARMONY's intervals")
+    duplicates: Literal["predictive", "words", "sentences"] = Field(
+        "predictive",
+        description="similarity behind near-duplicates: predictive, words or sentences",
+    )
     random_state: int = Field(0, ge=0, description="seed")
 
     @field_validator("shares")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.cluster import KMeans
 
@@ -100,8 +100,7 @@ def spectral_embedding(affinity: np.ndarray, *, n_components: int) -> tuple[np.n
     if n_items <= DENSE_ITEMS:
         matrix = affinity * scale * scale[:, None]
         np.fill_diagonal(matrix, diagonal)
-        subset = (n_items - n_components, n_items - 1)
-        values, vectors = eigh(matrix, subset_by_index=subset, overwrite_a=True, check_finite=False)
+        values, vectors = _dense(matrix, n_components)
     else:
         values, vectors = _lanczos(affinity, scale, diagonal - own * scale**2, n_components)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -352,6 +351,20 @@ def connected_components(affinity: np.ndarray) -> int:
             frontier = np.flatnonzero(reached & unseen)
             unseen[frontier] = False
     return n_components
+
+
+def _dense(matrix: np.ndarray, n_components: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenpairs, rising.
+
+    The fast driver gives up on some matrices with many equal eigenvalues, as where many items have
+    the very same similarities; the other one does not, but computes all of them.
+    """
+    subset = (len(matrix) - n_components, len(matrix) - 1)
+    try:
+        return eigh(matrix, subset_by_index=subset, check_finite=False)
+    except LinAlgError:
+        values, vectors = eigh(matrix, driver="evd", check_finite=False)
+        return values[-n_components:], vectors[:, -n_components:]
 
 
 def _lanczos(

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from scipy.special import chndtr
 
-from harmony_utils.errors import InputError
 from harmony_utils.metric import (
     check_items,
     harmony_mass,
@@ -23,6 +22,7 @@ from harmony_utils.metric import (
     size_evenness,
     wilson_interval,
 )
+from harmony_utils.null import check_groups
 
 KIND = "noise-corrected bootstrap; Wilson for accuracies"
 """The kind of every interval, as reported."""
@@ -140,10 +140,10 @@ def bootstrap_intervals(
     ((1.0, 1.0), [0.22, 0.78])
     """
     scores, codes, _ = check_items(correct, labels)
-    members = _check_groups(groups, len(scores))
+    members = check_groups(groups, len(scores))
     sizes = np.bincount(codes)
     accuracies = np.bincount(codes, weights=scores) / sizes
-    within, overall = _design_effects(scores - accuracies[codes], codes, members)
+    within, overall = design_effects(scores - accuracies[codes], codes, members)
     rng = np.random.default_rng(random_state)
     options = {"variance": scores.var() * within, "bandwidth": bandwidth}
     draws = noise_corrected_draws(
@@ -352,23 +352,16 @@ def _confidence_quantiles(observed: np.ndarray, n_draws: int, freedom: int) -> n
     return np.reshape(values, (*observed.shape, n_draws))
 
 
-def _check_groups(groups: np.ndarray | Sequence[Any] | None, n_items: int) -> np.ndarray:
-    """Return groups numbered from 0, shape (n_items,)."""
-    if groups is None:
-        return np.arange(n_items)
-    values = np.asarray(groups)
-    if values.shape != (n_items,):
-        raise InputError(f"groups of shape {values.shape} for {n_items} items: give one per item")
-    missing = [row for row, value in enumerate(values.tolist()) if value is None or value != value]
-    if missing:
-        raise InputError(f"groups, row {missing[0]}: is missing; give such an item its own group")
-    return np.unique(values, return_inverse=True)[1]
-
-
-def _design_effects(
+def design_effects(
     residuals: np.ndarray, codes: np.ndarray, members: np.ndarray
 ) -> tuple[float, float]:
-    """Return the design effects of subdomain accuracies (pooled) and of their mean, at least 1."""
+    """Return the design effects of subdomain accuracies (pooled) and of their mean, at least 1.
+
+    Parameters
+    ----------
+    residuals, codes, members : ndarray of shape (n_items,)
+        Correctness minus its subdomain's accuracy, subdomains 0 to k-1 and groups 0 to g-1.
+    """
     total = float((residuals**2).sum())
     if total <= _TINY:
         return 1.0, 1.0

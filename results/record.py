@@ -45,7 +45,7 @@ def main() -> None:
         root = Path(folder)
         for model in () if refresh else OTHERS:
             record(model, root, last=("harmony",), drop=LARGE)
-        last = ("rebalancing", "sensitivity")
+        last = ("rebalancing", "stratified", "sensitivity")
         record(DEFAULT, root, last=last, drop={"distributions.npy"}, refresh=refresh)
 
 

@@ -11,6 +11,7 @@ from harmony_utils.rebalance import (
     balanced_mean,
     balanced_weights,
     capped_sizes,
+    ladder,
     prune_ladder,
     pruned_items,
 )
@@ -62,8 +63,8 @@ def test_capping_refuses_impossible_numbers(n_left):
 def test_ladder_sizes_are_exact_and_share_zero_is_the_whole():
     correct = planted([0.8, 0.5, 0.5, 0.5])
     table = prune_ladder(correct, LABELS, shares=[0.05, 0.125, 0.5], n_random=30)
-    assert table["method"].tolist() == ["cap"] * 4 + ["random"] * 4
-    assert table["n_removed"].tolist() == [0, 5, 13, 50] * 2
+    assert table["method"].tolist() == ["cap"] * 4 + ["greedy"] * 4 + ["random"] * 4
+    assert table["n_removed"].tolist() == [0, 5, 13, 50] * 3
     assert (table["n_removed"] + table["n_left"] == 100).all()
     whole = table[table["share"] == 0]
     np.testing.assert_allclose(whole["accuracy_shift"], 0, atol=1e-12)
@@ -95,12 +96,15 @@ def test_equal_sizes_leave_nothing_to_the_cap_but_chance():
     assert row["p_value"] > 0.9
 
 
-def test_p_values_are_uniform_when_labels_mean_nothing():
+def test_p_values_are_uniform_when_labels_mean_nothing(monkeypatch):
+    monkeypatch.setattr(ladder, "N_SHUFFLES", 300)
     rng = np.random.default_rng(0)
     p_values = []
     for seed in range(150):
         correct = rng.random(100) < 0.5
-        table = prune_ladder(correct, LABELS, shares=[0.3], n_random=20, random_state=seed)
+        table = prune_ladder(
+            correct, LABELS, shares=[0.3], n_random=20, n_bootstrap=100, random_state=seed
+        )
         p_values.append(table.loc[1, "p_value"])
     assert 0.01 < np.mean(np.array(p_values) <= 0.1) < 0.18
     assert abs(np.mean(p_values) - 0.5) < 0.08
@@ -115,7 +119,7 @@ def test_ladder_is_reproducible():
 def test_single_item_subdomains_survive():
     labels = np.array([0] * 17 + [1, 2, 3])
     table = prune_ladder(np.tile([1, 0], 10), labels, shares=[0.5, 0.8], n_random=30)
-    assert table["n_left"].tolist() == [20, 10, 4] * 2
+    assert table["n_left"].tolist() == [20, 10, 4] * 3
 
 
 @pytest.mark.parametrize("share", [0.97, 1.0, -0.1, float("nan")])

@@ -24,6 +24,7 @@ def root(tiny_model, quiz, tmp_path_factory):
 
 
 def finish(audit):
+    audit.stratified()
     audit.rebalancing()
     audit.scaling()
 
@@ -59,7 +60,8 @@ def test_everything_is_there_and_reused(tiny_model, quiz, root, counted):
     assert sum(partition.sizes) == 20
     result = audit.harmony()
     assert 0 <= result.harmony <= 1
-    assert audit.rebalancing().kept["0.5"]
+    assert len(audit.rebalancing().kept["near-duplicate"]["0.5"]) == 10
+    assert audit.stratified()["reason"].startswith("0 other models answered")
     assert audit.scaling().trends["verdict"].unique().tolist() == ["cannot tell"]
     assert counted == []
     assert not (audit.run.folder / "parts").exists()

@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from harmony_utils.errors import InputError
 from harmony_utils.plots.style import (
     BLUE,
+    GREEN,
     INK,
     ORANGE,
     legend_below,
@@ -36,32 +37,37 @@ def pruning_ladder(table: pd.DataFrame) -> tuple[Figure, str]:
     Parameters
     ----------
     table : DataFrame
-        From :func:`~harmony_utils.rebalance.prune_ladder`.
+        From :func:`~harmony_utils.rebalance.ladder.prune_ladder`.
 
     Returns
     -------
     figure : Figure
-        HARMONY above, accuracy below; a line and a band over draws for each method. Rings mark
-        steps at which capping shifts accuracy more than chance.
+        HARMONY above, accuracy below; a line for each method, with a band over draws where there
+        are any (none for ``greedy``, whose band lies on that of ``cap``). Rings mark steps at which
+        a method shifts accuracy more than chance.
     alt : str
         What is seen.
     """
-    figure, panels = new_figure(2, 1, height=5.2, sharex=True)
+    figure, panels = new_figure(2, 1, height=5.6, sharex=True)
     methods = {
         "cap": ("largest subdomains capped", BLUE, "o", "-"),
+        "greedy": ("greedy for HARMONY", GREEN, "^", "-."),
+        "near-duplicate": ("near-duplicates", INK, "D", ":"),
         "random": ("as many at random", ORANGE, "s", "--"),
     }
+    methods = {name: look for name, look in methods.items() if name in set(table["method"])}
     for axes, (column, name) in zip(panels, reversed(_PANELS), strict=True):
         for method, (label, colour, marker, line) in methods.items():
             rows = table[table["method"] == method]
-            axes.fill_between(
-                rows["share"],
-                rows[f"{column}_lo"],
-                rows[f"{column}_hi"],
-                color=colour,
-                alpha=0.15,
-                linewidth=0,
-            )
+            if method in ("cap", "random"):
+                axes.fill_between(
+                    rows["share"],
+                    rows[f"{column}_lo"],
+                    rows[f"{column}_hi"],
+                    color=colour,
+                    alpha=0.15,
+                    linewidth=0,
+                )
             axes.plot(
                 rows["share"],
                 rows[column],
@@ -72,8 +78,8 @@ def pruning_ladder(table: pd.DataFrame) -> tuple[Figure, str]:
                 label=label,
             )
         axes.set_ylabel(name)
-    capped = table[table["method"] == "cap"]
-    ringed = capped[capped["p_value"] <= SIGNIFICANT]
+    capped, tested = table[table["method"] == "cap"], table[table["p_value"].notna()]
+    ringed = table[table["p_value"] <= SIGNIFICANT]
     panels[1].plot(
         ringed["share"],
         ringed["accuracy"],
@@ -84,18 +90,24 @@ def pruning_ladder(table: pd.DataFrame) -> tuple[Figure, str]:
         linestyle="none",
         label=f"shift has p ≤ {SIGNIFICANT}",
     )
-    title(panels[0], "What pruning the largest subdomains changes")
+    title(panels[0], "What removing questions changes")
     panels[1].set_xlabel("share of questions removed")
     panels[1].xaxis.set_major_formatter("{x:.0%}")
     legend_below(figure, panels[1])
     start, end = capped.iloc[0], capped.iloc[-1]
     control = table[table["method"] == "random"].iloc[-1]
+    others = "".join(
+        f"{methods[row.method][0]} to {row.harmony:.2f} and {row.accuracy:.3f}; "
+        for row in table.groupby("method").tail(1).itertuples()
+        if row.method in ("greedy", "near-duplicate")
+    )
     alt = (
         f"Two line charts against the share of questions removed, up to {end['share']:.0%}. "
         f"Capping the largest subdomains takes HARMONY from {start['harmony']:.2f} to "
         f"{end['harmony']:.2f}, random removal to {control['harmony']:.2f}; accuracy goes from "
-        f"{start['accuracy']:.3f} to {end['accuracy']:.3f} and {control['accuracy']:.3f}. "
-        f"{len(ringed)} of {len(capped) - 1} steps shift accuracy significantly."
+        f"{start['accuracy']:.3f} to {end['accuracy']:.3f} and {control['accuracy']:.3f}; "
+        f"{others}"
+        f"{len(ringed)} of {(tested['share'] > 0).sum()} steps shift accuracy significantly."
     )
     return figure, alt
 

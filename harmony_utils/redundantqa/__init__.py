@@ -76,8 +76,8 @@ def read_rows() -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Rows with ``id``, ``domain``, ``question`` and ``options``, domain by domain and group by
-        group: the reference, its paraphrases, its look-alikes.
+        Rows with ``id``, ``domain``, ``group``, ``question`` and ``options``, domain by domain and
+        group by group: the reference, its paraphrases, its look-alikes.
     """
     return [row for domain in DOMAINS for row in _read_domain(domain)]
 
@@ -97,6 +97,7 @@ def _read_domain(domain: str) -> list[dict[str, Any]]:
             {
                 "id": f"{group}-{line['role']}{number}",
                 "domain": domain,
+                "group": group,
                 "question": line["question"],
                 "options": line.get("options", reference["options"]),
             }

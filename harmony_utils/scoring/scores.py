@@ -202,6 +202,7 @@ def _assemble(
             "prediction_source": "argmax",
             "correct": 0.0,
             "flags": [row["flags"] for row in rows],
+            "group": benchmark.groups(),
         }
     )[SCHEMA.names]
     meta = {

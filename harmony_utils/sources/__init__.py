@@ -2,7 +2,7 @@
 
 Your own questions
 ------------------
-A JSONL, JSON, CSV, TSV or Parquet file, or a dataset, needs three columns and may have three more:
+A JSONL, JSON, CSV, TSV or Parquet file, or a dataset, needs three columns and may have four more:
 
 ========== ==================== ===================================================================
 column     also understood      holds
@@ -15,6 +15,8 @@ gold       answer, label        the correct option: a number counted from 0, a l
 id         –                    a name, unique in the file; the line or row number if left out
 subject    category             a subdomain
 passage    context              a text shown before the question
+group      –                    a name shared by questions that hang together; those on one passage
+                                are found without it
 ========== ==================== ===================================================================
 
 The whole gold column is written one way. A column that mixes ways, or that can be read in two ways
@@ -24,8 +26,9 @@ Parameters
 ----------
 They follow the file or dataset: ``quiz.csv?gold_is=position&shuffle=yes``.
 
-- ``question``, ``gold``, ``id``, ``subject``, ``passage``: the column to take, or a template such
-  as ``{stem} {detail}``; a dot steps into an object. ``options``: columns separated by commas.
+- ``question``, ``gold``, ``id``, ``subject``, ``passage``, ``group``: the column to take, or a
+  template such as ``{stem} {detail}``; a dot steps into an object. ``options``: columns separated
+  by commas.
 - ``gold_is``: ``index`` (from 0), ``position`` (from 1), ``letter``, ``text``, ``label`` (looked up
   in the column ``labels``), ``first`` (the first option is always correct) or ``one_hot``.
 - ``shuffle=yes``: options in an order fixed by their content.

@@ -45,6 +45,7 @@ class Columns(BaseModel):
     id: str = Field("_row", description="name of the item, unique in the benchmark")
     subject: str | None = Field(None, description="subdomain given by the benchmark's authors")
     passage: str | None = Field(None, description="text the question is about, shown before it")
+    group: str | None = Field(None, description="name shared by questions that hang together")
     shuffle: bool = Field(False, description="put the options in an order fixed by their content")
     keep_blanks: bool = Field(False, description="keep blanks at both ends of an option")
     prepare: Preparation = Field("none", description="what is done to a row before it is read")

@@ -174,6 +174,7 @@ def _texts(row: Row, columns: Columns, place: str) -> dict[str, Any]:
             "options": options,
             "subject": _optional_text(row, columns.subject),
             "passage": _optional_text(row, columns.passage),
+            "group": _optional_text(row, columns.group),
         }
     except KeyError as error:
         known = ", ".join(name for name in row if not name.startswith("_"))

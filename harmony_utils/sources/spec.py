@@ -15,7 +15,8 @@ from harmony_utils.items import PromptStyle
 from harmony_utils.sources.catalogue import Columns, GoldKind
 
 COLUMN_PARAMETERS = (
-    "question", "options", "gold", "gold_is", "labels", "id", "subject", "passage", "shuffle"
+    "question", "options", "gold", "gold_is", "labels", "id", "subject", "passage",
+    "group", "shuffle",
 )  # fmt: skip
 OTHER_PARAMETERS = ("prompt_style", "subjects", "split")
 HUB_PARAMETERS = ("config", "revision")
@@ -28,6 +29,7 @@ ALIASES = {
     "id": ("id",),
     "subject": ("subject", "category"),
     "passage": ("passage", "context"),
+    "group": ("group",),
 }
 # Columns that hold one option each, if no column holds them all.
 _SERIES = [
@@ -123,7 +125,7 @@ def choose_columns(names: Sequence[str], spec: Spec) -> Columns:
     given = {name: spec.parameters[name] for name in COLUMN_PARAMETERS if name in spec.parameters}
     folded = {name.strip().casefold(): name for name in names}
     chosen: dict[str, Any] = {"gold_is": "auto", **given}
-    for role in ("question", "gold", "id", "subject", "passage"):
+    for role in ("question", "gold", "id", "subject", "passage", "group"):
         if role not in given:
             column = _by_alias(role, folded, spec.target)
             if column is not None:
@@ -143,7 +145,7 @@ def choose_columns(names: Sequence[str], spec: Spec) -> Columns:
 
 def _named(given: dict[str, str]) -> list[str]:
     """Return the columns that the parameters name, those inside templates too."""
-    roles = ("question", "gold", "labels", "id", "subject", "passage")
+    roles = ("question", "gold", "labels", "id", "subject", "passage", "group")
     return [name for role in roles if role in given for name in _fields(given[role])]
 
 

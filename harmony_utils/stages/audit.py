@@ -17,8 +17,9 @@ from harmony_utils.files import read_json, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.items import Benchmark
 from harmony_utils.naming import SubdomainName
-from harmony_utils.partition import Partition
+from harmony_utils.partition import Partition, canonical_labels
 from harmony_utils.predictions import Predictions
+from harmony_utils.rebalance import BalancedAccuracy
 from harmony_utils.runs import (
     Run,
     default_folder,
@@ -31,6 +32,7 @@ from harmony_utils.scoring.models import LanguageModel, identify_model, load_mod
 from harmony_utils.settings import SECTIONS, AuditSettings, StageSettings, stage_settings
 from harmony_utils.similarity import affinity_from_divergence, nearest_neighbours
 from harmony_utils.sources import load_benchmark
+from harmony_utils.stages import stratified
 from harmony_utils.stages.compute import COMPUTE
 from harmony_utils.stages.results import Affinity, Rebalancing, Scaling, Sensitivity
 from harmony_utils.stages.variants import VARIANT_STEPS, ensure_variants, sensitivity_inputs
@@ -61,11 +63,15 @@ STEPS: dict[str, Step] = {
         ("partition.parquet", "partition.json"),
         version=2,
     ),
-    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",), version=2),
+    # version 3: groups of questions, the interval over subdomains found anew
+    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",), version=3),
+    "stratified": Step("harmony", ("harmony",), ("stratified.json",)),
+    # version 2: more methods, intervals, one list of items for all
     "rebalancing": Step(
         "rebalancing",
         ("predictions", "clustering", "harmony"),
-        ("rebalancing.parquet", "rebalancing.json"),
+        ("rebalancing.parquet", "rebalancing.json", "rebalanced_items.csv"),
+        version=2,
     ),
     "scaling": Step("scaling", ("harmony",), ("scaling.parquet", "trends.parquet")),
     # no stage of `harmony audit`; other variants are scored only when this asks for them
@@ -167,6 +173,11 @@ class Audit:
             inputs["peers"] = [peer.hashes("harmony") for peer in self.peers()]
         if name == "sensitivity":
             inputs["others"] = sensitivity_inputs(self)
+        if name == "stratified":
+            runs = stratified.judges(self)
+            inputs["peers"] = [[run.folder.name, run.hashes("predictions")] for run in runs]
+        if name in ("harmony", "rebalancing") and self.groups() is not None:
+            inputs["groups"] = self.groups().tolist()
         return step_key(name, version=step.version, settings=identity, inputs=inputs)
 
     def is_current(self, name: str) -> bool:
@@ -194,6 +205,8 @@ class Audit:
         """Compute a step from its inputs, whether or not it is finished already."""
         step = STEPS[name]
         key = self.key(name)
+        if name == "harmony" and self.settings("harmony").recluster:
+            self.divergence()  # a recorded run may lack it; computing it takes the lock
         with self.run.lock():
             self._introduce()
             started = time.monotonic()
@@ -202,6 +215,7 @@ class Audit:
                 name,
                 key=key,
                 files=list(step.files),
+                version=step.version,
                 settings=self.settings(step.stage).model_dump(mode="json"),
                 seconds=round(time.monotonic() - started, 2),
             )
@@ -273,6 +287,26 @@ class Audit:
         self.ensure("harmony")
         return self.measure()
 
+    def reclustered(self) -> dict[str, Any] | None:
+        """Return the interval that includes the choice of subdomains, if ``recluster`` asked for
+        one; see :func:`~harmony_utils.recluster.reclustered_interval`."""
+        self.ensure("harmony")
+        return read_json(self.run.path("harmony.json"))["interval_recluster"]
+
+    def stratified(self) -> dict[str, Any]:
+        """Return the difficulty-stratified null, or why there is none; see
+        :func:`~harmony_utils.stages.stratified.stratified_result`."""
+        self.ensure("stratified")
+        return read_json(self.run.path("stratified.json"))
+
+    def groups(self) -> np.ndarray | None:
+        """Return which questions hang together, shape (n_items,), numbered from 0; None if none."""
+        names = self.benchmark.groups()
+        if not any(names):
+            return None
+        alone = (f" {row}" if name is None else name for row, name in enumerate(names))
+        return canonical_labels(list(alone))
+
     def measure(self) -> HarmonyResult:
         """Compute HARMONY; fast and seeded, so no draws need to be stored."""
         settings = self.settings("harmony")
@@ -280,6 +314,7 @@ class Audit:
             self.predictions().correct,
             self.clustering().labels,
             bandwidth=settings.bandwidth,
+            groups=self.groups(),
             n_null=settings.n_null,
             n_bootstrap=settings.n_bootstrap,
             confidence=settings.confidence,
@@ -287,12 +322,30 @@ class Audit:
         )
 
     def rebalancing(self, **settings: Any) -> Rebalancing:
-        """Return what pruning over-represented subdomains changes."""
+        """Return what removing questions, or weighing them anew, changes."""
         self._set("rebalancing", settings)
         self.ensure("rebalancing")
         about = read_json(self.run.path("rebalancing.json"))
         table = pd.read_parquet(self.run.path("rebalancing.parquet"))
-        return Rebalancing(table, about["balanced_accuracy"], about["kept"])
+        items = pd.read_csv(self.run.path("rebalanced_items.csv"), dtype={"native_id": str})
+        return Rebalancing(table, BalancedAccuracy(**about["balanced"]), items, about["left_out"])
+
+    def ladders(self) -> dict[str, pd.DataFrame]:
+        """Return the ladders of this model on every benchmark there is, by place.
+
+        That of this audit, and those of finished runs of the same model below the same root or
+        among the recorded ones; for :func:`~harmony_utils.rebalance.compare.compare_benchmarks`.
+        """
+        found = {self.place: self.rebalancing().table}
+        for root in (self.root, recorded_folder()):
+            for path in sorted(root.glob(f"*/{self.run.folder.name}/rebalancing.parquet")):
+                run = Run(path.parent)
+                model = run.record.get("audit", {}).get("model")
+                step = run.step("rebalancing") or {}
+                current = step.get("version") == STEPS["rebalancing"].version
+                if model == self.identity["model"] and current:
+                    found.setdefault(path.parent.parent.name, pd.read_parquet(path))
+        return found
 
     def scaling(self, **settings: Any) -> Scaling:
         """Return trends over this run and the other runs of the same questions."""
@@ -314,8 +367,11 @@ class Audit:
         summary = read_json(self.run.path("sensitivity.json"))
         return Sensitivity(pd.read_parquet(self.run.path("sensitivity.parquet")), summary)
 
-    def peers(self) -> list[Run]:
-        """Return the other finished runs that asked the same questions with the same settings.
+    def peers(
+        self, stages: tuple[str, ...] = ("predictions", "affinity", "clustering", "harmony")
+    ) -> list[Run]:
+        """Return the other runs that asked the same questions and finished these stages with the
+        same settings.
 
         Runs below the same root come first; recorded runs fill in models that are not there.
         """
@@ -323,16 +379,19 @@ class Audit:
         for root in (self.root, recorded_folder()):
             for run in find_runs(root, self.place):
                 name = run.folder.name
-                if name != self.run.folder.name and name not in found and self._comparable(run):
+                if (
+                    name != self.run.folder.name
+                    and name not in found
+                    and self._comparable(run, stages)
+                ):
                     found[name] = run
         return [found[name] for name in sorted(found)]
 
-    def _comparable(self, other: Run) -> bool:
+    def _comparable(self, other: Run, stages: tuple[str, ...]) -> bool:
         record = other.record
         if record.get("audit", {}).get("benchmark") != self.identity["benchmark"]:
             return False
         steps = record.get("steps", {})
-        stages = ("predictions", "affinity", "clustering", "harmony")
         return all(
             stage in steps
             and stage_settings(stage, **steps[stage]["settings"]).identity()

@@ -11,11 +11,15 @@ import pandas as pd
 
 from harmony_utils import naming, rebalance, scaling, scoring, similarity
 from harmony_utils.comparison import RESAMPLE_ITEMS, RESAMPLE_SHARE, resample_stability
-from harmony_utils.files import read_json, write_array, write_atomically, write_json
+from harmony_utils.embedding import cosine_distance, embed_texts, tfidf_vectors
+from harmony_utils.errors import InputError
+from harmony_utils.files import read_json, write_array, write_atomically, write_json, write_text
 from harmony_utils.partition import STABLE_ARI, spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.reading import verdict_sentence
+from harmony_utils.recluster import reclustered_interval
 from harmony_utils.runs import Run
+from harmony_utils.stages import stratified
 from harmony_utils.stages.variants import VARIANT_STEPS, compute_sensitivity, compute_variant
 
 if TYPE_CHECKING:
@@ -99,33 +103,89 @@ def _resampled(
 
 
 def _compute_harmony(audit: Audit) -> None:
-    result = audit.measure()
+    result, settings = audit.measure(), audit.settings("harmony")
     about = result.to_dict()
     about["verdict"]["sentence"] = verdict_sentence(result)
+    about["interval_recluster"] = None
+    if settings.recluster:
+        about["interval_recluster"] = reclustered_interval(
+            audit.affinity().affinity,
+            audit.predictions().correct,
+            n_resamples=settings.recluster,
+            groups=audit.groups(),
+            bandwidth=settings.bandwidth,
+            confidence=settings.confidence,
+            **audit.settings("clustering").model_dump(),
+        )
     write_json(audit.run.path("harmony.json"), about)
+
+
+def _compute_stratified(audit: Audit) -> None:
+    about = stratified.stratified_result(audit, stratified.judges(audit))
+    write_json(audit.run.path("stratified.json"), about)
 
 
 def _compute_rebalancing(audit: Audit) -> None:
     settings = audit.settings("rebalancing")
     predictions, labels = audit.predictions(), audit.clustering().labels
+    options = {
+        "bandwidth": audit.settings("harmony").bandwidth,
+        "random_state": settings.random_state,
+    }
     shares = rebalance.usable_shares(labels, settings.shares)
+    similarity, left_out = _duplicate_similarity(audit)
     table = rebalance.prune_ladder(
         predictions.correct,
         labels,
-        bandwidth=audit.settings("harmony").bandwidth,
-        **{**settings.model_dump(), "shares": shares},
+        similarity=similarity,
+        groups=audit.groups(),
+        shares=shares,
+        n_random=settings.n_random,
+        n_bootstrap=settings.n_bootstrap,
+        confidence=audit.settings("harmony").confidence,
+        **options,
     )
-    ids = predictions.table["native_id"].to_numpy()
-    kept = {
-        f"{share:g}": ids[
-            rebalance.pruned_items(labels, share=share, random_state=settings.random_state)
-        ].tolist()
-        for share in shares
+    stays = {
+        method: {
+            share: rebalance.pruned_items(
+                labels,
+                share=share,
+                method=method,
+                correct=predictions.correct,
+                similarity=similarity,
+                **options,
+            )
+            for share in shares
+        }
+        for method in table["method"].unique()
     }
-    balanced = rebalance.balanced_mean(predictions.correct, labels)
+    names = {name: predictions.table[name].tolist() for name in ("native_id", "key")}
+    items = rebalance.item_table(names, labels, stays)
+    balanced = rebalance.balanced_accuracy(
+        predictions.correct,
+        labels,
+        groups=audit.groups(),
+        confidence=audit.settings("harmony").confidence,
+    )
     _write_parquet(audit.run.path("rebalancing.parquet"), table)
-    about = {"balanced_accuracy": float(balanced), "kept": kept}
+    write_text(audit.run.path("rebalanced_items.csv"), items.to_csv(index=False))
+    about = {"balanced": balanced.to_dict(), "left_out": left_out}
     write_json(audit.run.path("rebalancing.json"), about)
+
+
+def _duplicate_similarity(audit: Audit) -> tuple[np.ndarray | None, dict[str, str]]:
+    """Return the similarity behind near-duplicates, or say why there is none."""
+    wanted = audit.settings("rebalancing").duplicates
+    try:
+        if wanted == "predictive":
+            if not audit.run.path("divergence.npy").exists():
+                raise InputError("this run keeps no divergences; set duplicates to words")
+            return audit.affinity().affinity, {}
+        texts = naming.item_texts(audit.benchmark.items)
+        vectors = embed_texts(texts) if wanted == "sentences" else tfidf_vectors(texts)
+        return 1 - cosine_distance(vectors), {}
+    except InputError as error:
+        return None, {"near-duplicate": str(error)}
 
 
 def _compute_scaling(audit: Audit) -> None:
@@ -171,6 +231,7 @@ COMPUTE: dict[str, Callable[[Audit], None]] = {
     "affinity": _compute_affinity,
     "clustering": _compute_clustering,
     "harmony": _compute_harmony,
+    "stratified": _compute_stratified,
     "rebalancing": _compute_rebalancing,
     "scaling": _compute_scaling,
     "sensitivity": compute_sensitivity,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harmony_utils.rebalance import BalancedAccuracy, kept_items
 from harmony_utils.runs import recorded_folder
 
 
@@ -35,21 +36,41 @@ class Affinity:
 
 @dataclass(frozen=True, eq=False)
 class Rebalancing:
-    """Pruning over-represented subdomains against random pruning.
+    """Removing questions by several methods against removing them at random.
 
     Parameters
     ----------
     table : DataFrame
-        From :func:`harmony_utils.rebalance.prune_ladder`.
-    balanced_accuracy : float
-        Mean accuracy with every subdomain weighted the same; removes nothing.
-    kept : dict of str to list of str
-        Native ids left after capping, for each share (written as text).
+        From :func:`harmony_utils.rebalance.ladder.prune_ladder`.
+    balanced : BalancedAccuracy
+        Accuracy with every subdomain weighted the same; removes nothing.
+    items : DataFrame
+        From :func:`harmony_utils.rebalance.export.item_table`: which question stays how long.
+    left_out : dict of str to str
+        Methods that this audit cannot have, and why.
     """
 
     table: pd.DataFrame
-    balanced_accuracy: float
-    kept: dict[str, list[str]]
+    balanced: BalancedAccuracy
+    items: pd.DataFrame
+    left_out: dict[str, str]
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean over subdomains of their accuracies."""
+        return self.balanced.accuracy
+
+    @property
+    def kept(self) -> dict[str, dict[str, list[str]]]:
+        """Native ids that stay, by method and share (written as text)."""
+        shares = sorted(set(self.table["share"]) - {0})
+        return {
+            method: {
+                f"{share:g}": kept_items(self.items, method, share)["native_id"].tolist()
+                for share in shares
+            }
+            for method in self.table["method"].unique()
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,6 +91,7 @@ def compute_sensitivity(audit: Audit) -> None:
             seed=clustering.random_state,
             bandwidth=measured.bandwidth,
         ),
+        groups=audit.groups(),
         temperature=affinity.temperature,
         clustering=clustering,
         harmony=measured,
