@@ -17,11 +17,13 @@ from harmony_utils.spectral import (
     check_affinity,
     connected_components,
     k_means,
+    resample_agreement,
     spectral_embedding,
     unit_rows,
 )
 
 __all__ = [
+    "REPEATABLE_ARI",
     "STABLE_ARI",
     "TINY_SIZE",
     "Partition",
@@ -34,6 +36,10 @@ __all__ = [
 
 STABLE_ARI = 0.8
 """Mean agreement between seeds (adjusted Rand index) below which a partition is called unstable."""
+
+REPEATABLE_ARI = 0.85
+"""Mean agreement between resamples of items (adjusted Rand index) that ``selection="stability"``
+asks of a number of clusters; our choice, compared with others in the chapter on validation."""
 
 TINY_SIZE = 5
 """A subdomain with fewer items than this is called tiny: its accuracy says next to nothing."""
@@ -52,11 +58,13 @@ class Partition:
     sizes : tuple of int
         Items in each subdomain, largest first. None is empty.
     selected_by : str
-        ``silhouette``, ``eigengap``, ``given`` (a fixed number), ``labels`` or ``random``.
+        ``silhouette``, ``eigengap``, ``stability``, ``given`` (number), ``labels`` or ``random``.
     names : tuple of str
         Name of each subdomain if the labels had names; else empty.
     silhouettes : dict of int to float
         Mean silhouette of each number of clusters tried, between -1 and 1; higher is better.
+    stabilities : dict of int to float
+        Mean agreement of resamples of items for each number tried, if ``stability`` selected.
     eigenvalues : tuple of float
         Smallest eigenvalues of the normalised Laplacian, rising from 0; a jump after the k-th
         speaks for k clusters.
@@ -77,6 +85,7 @@ class Partition:
     selected_by: str
     names: tuple[str, ...] = ()
     silhouettes: dict[int, float] = field(default_factory=dict)
+    stabilities: dict[int, float] = field(default_factory=dict)
     eigenvalues: tuple[float, ...] = ()
     stability: dict[str, float] = field(default_factory=dict)
     n_components: int = 0
@@ -86,7 +95,8 @@ class Partition:
         """Return plain values that JSON can hold, labels included."""
         plain = asdict(self)
         plain["labels"] = self.labels.tolist()
-        plain["silhouettes"] = {str(k): value for k, value in self.silhouettes.items()}
+        for name in ("silhouettes", "stabilities"):
+            plain[name] = {str(k): value for k, value in plain[name].items()}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
     @classmethod
@@ -94,7 +104,8 @@ class Partition:
         """Rebuild a partition from :meth:`to_dict`, also after a round trip through JSON."""
         plain = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         plain["labels"] = np.asarray(values["labels"], dtype=np.int64)
-        plain["silhouettes"] = {int(k): value for k, value in values["silhouettes"].items()}
+        for name in ("silhouettes", "stabilities"):
+            plain[name] = {int(k): value for k, value in values.get(name, {}).items()}
         return cls(**plain)
 
 
@@ -104,7 +115,7 @@ def spectral_partition(
     n_clusters: int = 0,
     min_clusters: int = 2,
     max_clusters: int = 20,
-    selection: Literal["silhouette", "eigengap"] = "silhouette",
+    selection: Literal["silhouette", "eigengap", "stability"] = "silhouette",
     silhouette_distance: Literal["affinity", "embedding"] = "affinity",
     n_init: int = 10,
     n_stability: int = 10,
@@ -121,10 +132,12 @@ def spectral_partition(
         Number of subdomains; 0 lets ``selection`` choose. The silhouettes are reported either way.
     min_clusters, max_clusters : int
         Numbers tried, both included. The largest is cut to ``n_items - 1``.
-    selection : {"silhouette", "eigengap"}
+    selection : {"silhouette", "eigengap", "stability"}
         ``silhouette`` takes the number with the highest mean silhouette, as the paper does.
         ``eigengap`` takes the number before the widest jump of the eigenvalues: try it where
-        silhouettes hardly differ. Ties go to the smaller number.
+        silhouettes hardly differ. ``stability`` takes the largest number that other samples of
+        the items would give again (:data:`REPEATABLE_ARI` or more on average), or, if there is
+        none, the one that comes nearest to that. Ties go to the smaller number.
     silhouette_distance : {"affinity", "embedding"}
         Distance behind the silhouettes: ``1 - affinity``, or Euclidean between the rows that
         k-means sees. The paper's is not known to us; the second favours many clusters.
@@ -163,7 +176,7 @@ def spectral_partition(
     >>> found.labels.tolist(), found.n_components
     ([0, 0, 0, 1, 1, 1], 2)
     """
-    _check_choice("selection", selection, ("silhouette", "eigengap"))
+    _check_choice("selection", selection, ("silhouette", "eigengap", "stability"))
     _check_choice("silhouette_distance", silhouette_distance, ("affinity", "embedding"))
     n_items = check_affinity(affinity)
     candidates = _candidates(n_items, n_clusters, min_clusters, max_clusters)
@@ -179,7 +192,10 @@ def spectral_partition(
             silhouettes[k] = affinity_silhouette(affinity, solutions[k])
         else:
             silhouettes[k] = float(silhouette_score(rows, solutions[k]))
-    chosen = n_clusters or _select(selection, silhouettes, eigenvalues)
+    stabilities: dict[int, float] = {}
+    if selection == "stability" and not n_clusters:
+        stabilities = resample_agreement(affinity, candidates, random_state=random_state)
+    chosen = n_clusters or _select(selection, silhouettes, eigenvalues, stabilities)
     labels = canonical_labels(solutions[chosen])
     stability = _stability(
         unit_rows(vectors[:, :chosen]), chosen, n_init, n_stability, random_state
@@ -192,6 +208,7 @@ def spectral_partition(
         sizes=sizes,
         selected_by="given" if n_clusters else selection,
         silhouettes=silhouettes,
+        stabilities=stabilities,
         eigenvalues=tuple(eigenvalues.tolist()),
         stability=stability,
         n_components=n_components,
@@ -329,10 +346,18 @@ def _candidates(n_items: int, n_clusters: int, smallest: int, largest: int) -> l
     return sorted({*range(smallest, largest + 1), *([n_clusters] if n_clusters else [])})
 
 
-def _select(selection: str, silhouettes: dict[int, float], eigenvalues: np.ndarray) -> int:
+def _select(
+    selection: str,
+    silhouettes: dict[int, float],
+    eigenvalues: np.ndarray,
+    stabilities: dict[int, float],
+) -> int:
     """Return the best number of clusters; ties go to the smaller."""
     if selection == "silhouette":
         return max(silhouettes, key=silhouettes.__getitem__)
+    if selection == "stability":
+        stable = [k for k, agreement in stabilities.items() if agreement >= REPEATABLE_ARI]
+        return max(stable) if stable else max(stabilities, key=stabilities.__getitem__)
     return max(silhouettes, key=lambda k: eigenvalues[k] - eigenvalues[k - 1])
 
 
