@@ -53,8 +53,8 @@ SUBJECTS = (
 )
 A_SUBJECT = 200
 N_VARIANTS = 100
-SIMULATED = {n: (0.0, 0.1, 0.2, 0.3, 0.5, 0.8) for n in (300, 1500)}
-N_SIMULATED = 30
+SEPARATIONS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.8)
+N_SIMULATED = {300: 100, 1500: 40}
 
 
 def known_benchmarks() -> dict[str, Benchmark]:
@@ -139,11 +139,13 @@ def tabulate(benchmarks: dict[str, Benchmark]) -> None:
 def simulate() -> None:
     """Follow HARMONY over simulated benchmarks, by number of items and separation."""
     rows = []
-    for n_items, separations in SIMULATED.items():
-        for separation in separations:
+    for n_items, n_benchmarks in N_SIMULATED.items():
+        for separation in SEPARATIONS:
             made = (
-                simulate_benchmark(n_items=n_items, separation=separation, random_state=seed)
-                for seed in range(N_SIMULATED)
+                simulate_benchmark(
+                    n_items=n_items, separation=separation, n_outcomes=100, random_state=seed
+                )
+                for seed in range(n_benchmarks)
             )
             table = simulated_table(made, max_clusters=6)
             ends = {
@@ -155,7 +157,7 @@ def simulate() -> None:
                 {
                     "n_items": n_items,
                     "separation": separation,
-                    "n_benchmarks": N_SIMULATED,
+                    "n_benchmarks": n_benchmarks,
                     "ami": table["ami"].mean(),
                     "right_number": (table["n_clusters"] == 4).mean(),
                     "r": found["r"],
