@@ -52,7 +52,7 @@ SUBJECTS = (
     "high_school_mathematics",
 )
 A_SUBJECT = 200
-N_VARIANTS = 100
+N_VARIANTS = 80
 SEPARATIONS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.8)
 N_SIMULATED = {300: 100, 1500: 40}
 
@@ -102,7 +102,7 @@ def record(name: str, benchmark: Benchmark, work: Path) -> None:
     write_atomically(folder / "answers.parquet", lambda p: table.to_parquet(p, index=False))
 
 
-def tabulate(benchmarks: dict[str, Benchmark]) -> None:
+def tabulate(benchmarks: dict[str, Benchmark]) -> dict[str, pd.DataFrame]:
     """Set similarities side by side and follow HARMONY over composed variants."""
     rows, numbers, composed = [], [], []
     for name, benchmark in benchmarks.items():
@@ -131,12 +131,14 @@ def tabulate(benchmarks: dict[str, Benchmark]) -> None:
                 table = composed_table(divergence, known.domains, variants)
                 composed.append(table.assign(**about))
                 print(*about.values(), recovery(table["truth"], table["known number"]), flush=True)
-    write_table("similarities", pd.DataFrame(rows), 4)
-    write_table("numbers", pd.concat(numbers), 4)
-    write_table("composed", pd.concat(composed), 4)
+    return {
+        "similarities": pd.DataFrame(rows),
+        "numbers": pd.concat(numbers),
+        "composed": pd.concat(composed),
+    }
 
 
-def simulate() -> None:
+def simulate() -> pd.DataFrame:
     """Follow HARMONY over simulated benchmarks, by number of items and separation."""
     rows = []
     for n_items, n_benchmarks in N_SIMULATED.items():
@@ -172,13 +174,13 @@ def simulate() -> None:
                 }
             )
             print(rows[-1], flush=True)
-    write_table("simulated", pd.DataFrame(rows), 4)
+    return pd.DataFrame(rows)
 
 
-def write_table(name: str, table: pd.DataFrame, digits: int) -> None:
+def write_table(name: str, table: pd.DataFrame) -> None:
     """Write one table of numbers."""
     path = recorded_folder() / "validation" / f"{name}.csv"
-    text = table.round(digits).to_csv(index=False)
+    text = table.round(4).to_csv(index=False)
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
@@ -192,8 +194,9 @@ def main() -> None:
         for name, benchmark in known_benchmarks().items():
             if not arguments.refresh:
                 record(name, benchmark, arguments.work or Path(scratch))
-    tabulate(known_benchmarks())
-    simulate()
+    tables = tabulate(known_benchmarks()) | {"simulated": simulate()}
+    for name, table in tables.items():
+        write_table(name, table)
     about = {"subjects": SUBJECTS, "a_subject": A_SUBJECT, "versions": versions()}
     write_json(recorded_folder() / "validation" / "about.json", about)
 

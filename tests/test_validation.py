@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
+import nbformat
 import numpy as np
 import pandas as pd
+import papermill
 import pytest
 from sklearn.metrics import adjusted_mutual_info_score
 
@@ -11,6 +16,7 @@ from harmony_utils import harmony_score, redundantqa
 from harmony_utils.errors import InputError
 from harmony_utils.items import Benchmark, Item
 from harmony_utils.partition import REPEATABLE_ARI, spectral_partition
+from harmony_utils.settings import HarmonySettings
 from harmony_utils.similarity import affinity_from_divergence, group_auc, jeffreys_divergence
 from harmony_utils.sources import load_benchmark
 from harmony_utils.spectral import cluster_affinity, resample_agreement
@@ -342,3 +348,26 @@ def test_recorded_simulations_reach_what_the_method_promises():
     best = table[(table["n_items"] >= 1500) & (table["separation"] >= 0.5)]
     assert len(best)
     assert (best["r"] >= 0.95).all()
+
+
+# the chapter ------------------------------------------------------------------------------------
+
+
+def test_the_chapter_starts_from_the_defaults():
+    path = Path(__file__).resolve().parent.parent / "notebooks" / "07_validation.ipynb"
+    found = papermill.inspect_notebook(str(path))
+    defaults = {name: ast.literal_eval(about["default"]) for name, about in found.items()}
+    settings = HarmonySettings()
+    assert defaults["bandwidth"] == settings.bandwidth
+    assert defaults["random_state"] == settings.random_state
+    assert defaults["model"] in known_benchmark("mmlu_4").models
+    notebook = nbformat.read(path, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert len(code) <= 30
+    for cell in code:
+        parameters = "parameters" in cell.metadata.get("tags", [])
+        assert parameters or len(cell.source.splitlines()) <= 15, cell.source
+        assert not cell.outputs or "keep_output" in cell.metadata.get("tags", [])
+    text = "\n".join(cell.source for cell in notebook.cells)
+    assert text.count("{exercise}") >= 2
+    assert text.count("{solution-start}") == text.count("{exercise}")
