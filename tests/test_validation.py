@@ -326,12 +326,12 @@ def test_recorded_figures_follow_from_the_recorded_divergences(name, model, simi
     if name == "redundantqa":
         table = redundantqa.groups(load_benchmark(name))
         found = rank_within_groups(affinity, table["group"].tolist(), table["role"].tolist())
-        assert found.auc == pytest.approx(row["pair_auc"], abs=1e-6)
+        assert found.auc == pytest.approx(row["pair_auc"], abs=1e-4)
 
 
 def test_subjects_of_mmlu_are_found_with_four_clusters():
     """The floor of what was measured: four subjects, four clusters, two small models."""
-    for model, floor in (("smollm2-135m", 0.5), ("gemma3-270m", 0.5)):
+    for model, floor in (("smollm2-135m", 0.5), ("gemma3-270m", 0.55)):
         affinity, _ = affinity_from_divergence(known_benchmark("mmlu_4").divergence(model))
         labels = cluster_affinity(affinity, 4)
         domains = known_benchmark("mmlu_4").domains
