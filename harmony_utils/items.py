@@ -150,6 +150,44 @@ class Benchmark:
         chosen = np.random.default_rng(random_state).choice(len(self.items), limit, replace=False)
         return replace(self, items=tuple(self.items[i] for i in sorted(chosen)))
 
+    def sample_subjects(self, limit: int, *, random_state: int = 0) -> Benchmark:
+        """Return at most ``limit`` items of each subject, drawn at random without replacement.
+
+        Parameters
+        ----------
+        limit : int
+            Number of items a subject; a smaller subject keeps all it has.
+        random_state : int
+            Seed of the draw. The items keep their order.
+
+        Returns
+        -------
+        Benchmark
+            The same benchmark with fewer items. To have few subjects only, load it with them:
+            ``load_benchmark("mmlu:anatomy,astronomy")``.
+
+        Raises
+        ------
+        InputError
+            If the limit is not positive, or an item has no subject.
+        """
+        if limit < 1:
+            raise InputError(f"limit {limit}: give a positive number of questions a subject")
+        missing = [item.id for item in self.items if item.subject is None]
+        if missing:
+            raise InputError(
+                f"benchmark {self.name!r}: item {missing[0]!r} has no subject ({len(missing)} such "
+                "items); use sample instead"
+            )
+        rng = np.random.default_rng(random_state)
+        subjects = np.array(self.subjects)
+        chosen = []
+        for subject in dict.fromkeys(self.subjects):
+            members = np.flatnonzero(subjects == subject)
+            size = min(limit, len(members))
+            chosen += rng.choice(members, size, replace=False).tolist()
+        return replace(self, items=tuple(self.items[i] for i in sorted(chosen)))
+
 
 def item_keys(items: Sequence[Item]) -> list[str]:
     """Return a key for each item that depends on its content alone.

@@ -37,6 +37,7 @@ from harmony_utils.spectral import (
     check_affinity,
     connected_components,
     mean_silhouettes,
+    resample_agreement,
     spectral_embedding,
 )
 from harmony_utils.uncertainty import design_effects
@@ -156,6 +157,7 @@ class _Graph:
         self._clustering = clustering
         self._solutions: dict[tuple[str, int], dict[int, np.ndarray]] = {}
         self._final: dict[tuple[str, int, int], np.ndarray] = {}
+        self._stabilities: dict[int, dict[int, float]] = {}
         try:
             base = median_temperature(divergence) if temperature == "median" else temperature
             self.similarity, self.temperature = affinity_from_divergence(
@@ -206,7 +208,17 @@ class _Graph:
             {k: found[k] for k in tried},
             self.similarity if by_affinity else None,
         )
-        return found[choose_number(settings.selection, silhouettes, self._values)]
+        return found[self._number(one.seed, tried, silhouettes)]
+
+    def _number(self, seed: int, tried: Sequence[int], silhouettes: dict[int, float]) -> int:
+        """Choose the number of subdomains as the audit does."""
+        selection = self._clustering.selection
+        stabilities = None
+        if selection == "stability":
+            if seed not in self._stabilities:
+                self._stabilities[seed] = resample_agreement(self._linked, tried, random_state=seed)
+            stabilities = self._stabilities[seed]
+        return choose_number(selection, silhouettes, self._values, stabilities)
 
 
 class _Reader:

@@ -18,10 +18,12 @@ from harmony_utils.spectral import (
     check_affinity,
     connected_components,
     mean_silhouettes,
+    resample_agreement,
     spectral_embedding,
 )
 
 __all__ = [
+    "REPEATABLE_ARI",
     "STABLE_ARI",
     "TINY_SIZE",
     "Partition",
@@ -36,6 +38,10 @@ __all__ = [
 
 STABLE_ARI = 0.8
 """Mean agreement between seeds (adjusted Rand index) below which a partition is called unstable."""
+
+REPEATABLE_ARI = 0.85
+"""Mean agreement between resamples of items (adjusted Rand index) that ``selection="stability"``
+asks of a number of clusters; our choice, compared with others in the chapter on validation."""
 
 TINY_SIZE = 5
 """A subdomain with fewer items than this is called tiny: its accuracy says next to nothing."""
@@ -54,11 +60,13 @@ class Partition:
     sizes : tuple of int
         Items in each subdomain, largest first. None is empty.
     selected_by : str
-        ``silhouette``, ``eigengap``, ``given`` (a fixed number), ``labels`` or ``random``.
+        ``silhouette``, ``eigengap``, ``stability``, ``given`` (number), ``labels`` or ``random``.
     names : tuple of str
         Name of each subdomain if the labels had names; else empty.
     silhouettes : dict of int to float
         Mean silhouette of each number of clusters tried, between -1 and 1; higher is better.
+    stabilities : dict of int to float
+        Mean agreement of resamples of items for each number tried, if ``stability`` selected.
     eigenvalues : tuple of float
         Smallest eigenvalues of the normalised Laplacian, rising from 0; a jump after the k-th
         speaks for k clusters.
@@ -79,6 +87,7 @@ class Partition:
     selected_by: str
     names: tuple[str, ...] = ()
     silhouettes: dict[int, float] = field(default_factory=dict)
+    stabilities: dict[int, float] = field(default_factory=dict)
     eigenvalues: tuple[float, ...] = ()
     stability: dict[str, float] = field(default_factory=dict)
     n_components: int = 0
@@ -88,7 +97,8 @@ class Partition:
         """Return plain values that JSON can hold, labels included."""
         plain = asdict(self)
         plain["labels"] = self.labels.tolist()
-        plain["silhouettes"] = {str(k): value for k, value in self.silhouettes.items()}
+        for name in ("silhouettes", "stabilities"):
+            plain[name] = {str(k): value for k, value in plain[name].items()}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
     @classmethod
@@ -96,7 +106,8 @@ class Partition:
         """Rebuild a partition from :meth:`to_dict`, also after a round trip through JSON."""
         plain = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         plain["labels"] = np.asarray(values["labels"], dtype=np.int64)
-        plain["silhouettes"] = {int(k): value for k, value in values["silhouettes"].items()}
+        for name in ("silhouettes", "stabilities"):
+            plain[name] = {int(k): value for k, value in values.get(name, {}).items()}
         return cls(**plain)
 
 
@@ -106,7 +117,7 @@ def spectral_partition(
     n_clusters: int = 0,
     min_clusters: int = 2,
     max_clusters: int = 20,
-    selection: Literal["silhouette", "eigengap"] = "silhouette",
+    selection: Literal["silhouette", "eigengap", "stability"] = "silhouette",
     silhouette_distance: Literal["affinity", "embedding"] = "affinity",
     assign_labels: AssignLabels = "kmeans",
     n_init: int = 10,
@@ -125,10 +136,12 @@ def spectral_partition(
         Number of subdomains; 0 lets ``selection`` choose. The silhouettes are reported either way.
     min_clusters, max_clusters : int
         Numbers tried, both included. The largest is cut to ``n_items - 1``.
-    selection : {"silhouette", "eigengap"}
+    selection : {"silhouette", "eigengap", "stability"}
         ``silhouette`` takes the number with the highest mean silhouette, as the paper does.
         ``eigengap`` takes the number before the widest jump of the eigenvalues: try it where
-        silhouettes hardly differ. Ties go to the smaller number.
+        silhouettes hardly differ. ``stability`` takes the largest number that other samples of
+        the items would give again (:data:`REPEATABLE_ARI` or more on average), or, if there is
+        none, the one that comes nearest to that. Ties go to the smaller number.
     silhouette_distance : {"affinity", "embedding"}
         Distance behind the silhouettes: ``1 - affinity``, or Euclidean between the rows that
         k-means sees. The paper's is not known to us; the second favours many clusters.
@@ -170,7 +183,7 @@ def spectral_partition(
     >>> found.labels.tolist(), found.n_components
     ([0, 0, 0, 1, 1, 1], 2)
     """
-    _check_choice("selection", selection, ("silhouette", "eigengap"))
+    _check_choice("selection", selection, ("silhouette", "eigengap", "stability"))
     _check_choice("silhouette_distance", silhouette_distance, ("affinity", "embedding"))
     n_items = check_affinity(affinity)
     candidates = numbers_tried(n_items, n_clusters, min_clusters, max_clusters)
@@ -183,7 +196,10 @@ def spectral_partition(
     if similarity is not None and measured is not None:
         measured = similarity
     silhouettes = mean_silhouettes(vectors, solutions, measured)
-    chosen = n_clusters or choose_number(selection, silhouettes, eigenvalues)
+    stabilities: dict[int, float] = {}
+    if selection == "stability" and not n_clusters:
+        stabilities = resample_agreement(affinity, candidates, random_state=random_state)
+    chosen = n_clusters or choose_number(selection, silhouettes, eigenvalues, stabilities)
     labels = canonical_labels(solutions[chosen])
     sizes = tuple(np.bincount(labels).tolist())
     if len(sizes) < 2:
@@ -199,6 +215,7 @@ def spectral_partition(
         sizes=sizes,
         selected_by="given" if n_clusters else selection,
         silhouettes=silhouettes,
+        stabilities=stabilities,
         eigenvalues=tuple(eigenvalues.tolist()),
         stability=stability,
         n_components=n_components,
@@ -212,11 +229,19 @@ def spectral_partition(
     )
 
 
-def choose_number(selection: str, silhouettes: dict[int, float], eigenvalues: np.ndarray) -> int:
+def choose_number(
+    selection: str,
+    silhouettes: dict[int, float],
+    eigenvalues: np.ndarray,
+    stabilities: dict[int, float] | None = None,
+) -> int:
     """Return the best number of clusters among those that have a silhouette; ties go to the
-    smaller. See :func:`spectral_partition`."""
+    smaller. ``stabilities`` are needed for ``stability``; see :func:`spectral_partition`."""
     if selection == "silhouette":
         return max(silhouettes, key=silhouettes.__getitem__)
+    if selection == "stability":
+        stable = [k for k, agreement in stabilities.items() if agreement >= REPEATABLE_ARI]
+        return max(stable) if stable else max(stabilities, key=stabilities.__getitem__)
     return max(silhouettes, key=lambda k: eigenvalues[k] - eigenvalues[k - 1])
 
 

@@ -120,8 +120,8 @@ class ClusteringSettings(StageSettings):
     )
     min_clusters: int = Field(2, ge=2, description="smallest number of subdomains tried")
     max_clusters: int = Field(20, ge=2, le=200, description="largest number of subdomains tried")
-    selection: Literal["silhouette", "eigengap"] = Field(
-        "silhouette", description="how the number of subdomains is chosen"
+    selection: Literal["silhouette", "eigengap", "stability"] = Field(
+        "silhouette", description="how the number is chosen: silhouette, eigengap or stability"
     )
     silhouette_distance: Literal["affinity", "embedding"] = Field(
         "affinity",

@@ -314,3 +314,14 @@ def test_more_parts_than_subdomains_still_give_subdomains():
         )
         assert found.n_components == 6
         assert sum(found.sizes) == 12
+
+
+def test_many_equal_eigenvalues_lose_no_eigenvector():
+    """LAPACK's way to a few eigenpairs gives 1 of 4 for these blocks."""
+    for sizes in ([14, 48, 48], [48, 30, 20]):
+        labels = np.repeat([0, 1, 2], sizes)
+        affinity = np.where(labels[:, None] == labels, 1, 0.5).astype(np.float32)
+        values, vectors = spectral_embedding(affinity, n_components=4)
+        assert vectors.shape == (sum(sizes), 4)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-8)
+        assert (np.diff(values) >= -1e-9).all()

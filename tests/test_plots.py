@@ -5,6 +5,7 @@ import warnings
 from html import escape
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -139,7 +140,44 @@ FIGURES = {
     ),
     "verdicts_by_choice": lambda: plots.verdicts_by_choice(specification_table()),
     "method_overview": plots.method_overview,
+    "ranking_forest": lambda: plots.ranking_forest(rankings(), heading="Which is above?"),
+    "number_agreement": lambda: plots.number_agreement(agreements(), rankings()),
+    "truth_scatter": lambda: plots.truth_scatter(
+        {"redundantqa": truths(), "mmlu_4": truths()}, estimate="known number"
+    ),
+    "truth_scatter, one": lambda: plots.truth_scatter({"$": truths()}, estimate="known number"),
+    "recovery_lines": lambda: plots.recovery_lines(recoveries()),
 }
+
+
+def rankings():
+    table = pd.DataFrame(
+        {
+            "similarity": ["answer distribution", "MiniLM of question and answer"],
+            "model": ["smollm2-135m", np.nan],
+            "pair_auc": [0.7, 0.2],
+            "pair_low": [0.6, 0.1],
+            "pair_high": [0.8, 0.3],
+        }
+    )
+    return table.assign(k_silhouette=2, k_eigengap=3, k_stability=4)
+
+
+def agreements():
+    numbers = pd.DataFrame({"n_clusters": [2, 3, 4, 5], "ami": [0.1, 0.3, 0.5, 0.4]})
+    rows = rankings()[["similarity", "model"]].to_dict("records")
+    return pd.concat([numbers.assign(**row) for row in rows])
+
+
+def truths():
+    rng = np.random.default_rng(2)
+    return pd.DataFrame(rng.random((30, 3)), columns=["truth", "known number", "random"])
+
+
+def recoveries():
+    lines = pd.DataFrame({"separation": [0.0, 0.5, 1.0], "r": [0, 0.5, 0.9]})
+    lines = lines.assign(low=lines["r"] - 0.1, high=lines["r"] + 0.05, r_ceiling=0.95)
+    return pd.concat([lines.assign(n_items=n) for n in (300, 1500)])
 
 
 @pytest.fixture(scope="module")

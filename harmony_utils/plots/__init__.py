@@ -27,6 +27,12 @@ from harmony_utils.plots.similarity import (
     partition_comparison,
 )
 from harmony_utils.plots.trends import pruning_ladder, scaling_trend
+from harmony_utils.plots.validation import (
+    number_agreement,
+    ranking_forest,
+    recovery_lines,
+    truth_scatter,
+)
 
 __all__ = [
     "affinity_heatmap",
@@ -41,12 +47,16 @@ __all__ = [
     "harmony_mass_bars",
     "harmony_null",
     "method_overview",
+    "number_agreement",
     "option_length_effect",
     "partition_comparison",
     "pruning_ladder",
+    "ranking_forest",
+    "recovery_lines",
     "scaling_trend",
     "show",
     "specification_curve",
     "subdomain_accuracy",
+    "truth_scatter",
     "verdicts_by_choice",
 ]

@@ -37,7 +37,12 @@ MAX_ITEMS = 600
 MAX_PAIRS = 200_000
 """A histogram of pairs uses at most this many, drawn at random."""
 
-_HOW = {"silhouette": "by silhouette", "eigengap": "by eigengap", "given": "as given"}
+_HOW = {
+    "silhouette": "by silhouette",
+    "eigengap": "by eigengap",
+    "stability": "by stability",
+    "given": "as given",
+}
 
 
 def divergence_histogram(divergence: np.ndarray, *, temperature: float) -> tuple[Figure, str]:
