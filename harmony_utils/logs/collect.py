@@ -53,6 +53,7 @@ class Collected:
     unconditional: list[list[float] | None] = field(default_factory=list)
     lengths: list[list[tuple[int, int, int, int | None]] | None] = field(default_factory=list)
     predictions: list[int] = field(default_factory=list)
+    chosen: list[Gold | None] = field(default_factory=list)
     answered: list[bool] = field(default_factory=list)
     correct: list[float] = field(default_factory=list)
     readings: dict[str, list[Gold | None]] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Collected:
         self.unconditional.append(row.unconditional)
         self.lengths.append(_lengths(row) if row.loglik is not None else None)
         self.predictions.append(-1 if row.prediction is None else row.prediction)
+        self.chosen.append(row.chosen)
         self.answered.append(row.answered)
         self.correct.append(math.nan if row.correct is None else row.correct)
         self.flags.append(row.flags)
@@ -184,6 +186,7 @@ def read_table(data: Collected, *, where: str, gold_from: str = "") -> tuple[Rea
         lengths=length_matrices(data, width),
         unconditional=unconditional,
         prediction=np.array(data.predictions),
+        chosen=data.chosen if any(c is not None for c in data.chosen) else None,
     )
     return reading, loglik
 
@@ -250,6 +253,9 @@ def _table(data: Collected, reading: Reading) -> pd.DataFrame:
         float(p in g) if p is not None and g is not None else (0.0 if not ok and g else logged)
         for p, g, ok, logged in zip(predictions, gold, data.answered, data.correct, strict=True)
     ]
+    for i, several in enumerate(data.chosen):
+        if several is not None and gold[i] is not None:
+            correct[i] = float(set(several) == set(gold[i]))
     lengths = {
         unit: [None if r is None else [x[at] or None for x in r] for r in data.lengths]
         for unit, at in (("characters", 0), ("bytes", 2), ("tokens", 3))

@@ -25,7 +25,7 @@ RULES = {
     "token": "divided by tokens",
     "pmi": "minus the log-likelihood without the question",
     "mass": "probability mass on the correct options",
-    "prediction": "the option that the log says was chosen",
+    "prediction": "the option that the log says was chosen; of several, all and no other",
 }
 """Ways in which a logged metric can be made from a row."""
 
@@ -144,6 +144,7 @@ def recompute(
     lengths: Mapping[str, np.ndarray],
     unconditional: np.ndarray | None = None,
     prediction: np.ndarray | None = None,
+    chosen: Sequence[tuple[int, ...] | None] | None = None,
 ) -> np.ndarray:
     """Return a metric for each row, made by a rule from what the log holds.
 
@@ -163,6 +164,9 @@ def recompute(
         For ``pmi``.
     prediction : ndarray of int, shape (n_rows,), optional
         For ``prediction``; -1 where there is none.
+    chosen : sequence of tuple, optional
+        For ``prediction``: all options chosen, where they must be just the correct ones; None for
+        rows with one prediction.
 
     Returns
     -------
@@ -172,8 +176,11 @@ def recompute(
     """
     known = np.array([g is not None for g in gold])
     if rule == "prediction":
-        chosen = np.full(len(gold), -1) if prediction is None else prediction
-        return _hits(chosen, gold, known)
+        made = _hits(np.full(len(gold), -1) if prediction is None else prediction, gold, known)
+        for i, several in enumerate(chosen or ()):
+            if several is not None and known[i]:
+                made[i] = float(set(several) == set(gold[i]))
+        return made
     beyond = np.arange(loglik.shape[1]) >= n_options[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = loglik.copy()
