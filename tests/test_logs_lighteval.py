@@ -121,7 +121,7 @@ def test_structs(tmp_path, gold):
     assert (found.header.benchmark, found.header.subject) == ("mmlu", "law")
     assert found.header.settings["few_shot"] == 5
     table = found.predictions.table
-    assert list(table["characters"])[0] == [3, 10]  # with the leading space
+    assert next(iter(table["characters"])) == [3, 10]  # with the leading space
     assert list(table["flags"])[2] == ["truncated"]
     assert found.predictions.accuracy() == 2 / 3
 
@@ -137,7 +137,7 @@ def test_several_correct_options(tmp_path):
     metric = [{"acc": 1}, {"acc": 1}, {"acc": 0}]
     rows = structs(gold=[[0, 1], [1], [1]], metric=metric)
     found = one_log(write(tmp_path / "x.parquet", rows))
-    assert list(found.predictions.table["gold"])[0] == [0, 1]
+    assert next(iter(found.predictions.table["gold"])) == [0, 1]
     assert found.reading.agreement == {"acc": (3, 3)}
 
 
@@ -161,7 +161,7 @@ def test_padding_is_not_counted(tmp_path):
     metric = [{"acc_norm_token": value} for value in ACC]
     response = [{"output_tokens": t} for t in tokens]
     found = one_log(write(tmp_path / "x.parquet", structs(metric=metric, response=response)))
-    assert list(found.predictions.table["tokens"])[0] == [1, 3]
+    assert next(iter(found.predictions.table["tokens"])) == [1, 3]
     assert found.reading.rules == {"acc_norm_token": "sum"}
     assert "padded-lengths" in flags(found)
     np.testing.assert_array_equal(found.predictions.correct_by("token"), [0, 1, 0])
@@ -207,7 +207,7 @@ def test_columns(tmp_path, as_text):
     assert found.reading.agreement == {"acc": (3, 3), "acc_norm": (3, 3)}
     assert (found.header.task, found.header.subject) == ("mmlu:law", "law")
     assert found.header.settings["few_shot"] == 5
-    assert list(found.predictions.table["tokens"])[0] == [1, 2]
+    assert next(iter(found.predictions.table["tokens"])) == [1, 2]
     assert "padded-lengths" in flags(found)
 
 
@@ -356,7 +356,7 @@ def test_other_tables_are_not_details(tmp_path):
     path = write(tmp_path / "x.parquet", [{"predictions": [1.0], "other": 1}])
     assert lighteval.sniff(Source(path)) is None
     assert leaderboard.sniff(Source(path)) is None
+    empty = tmp_path / "empty.parquet"
+    pq.write_table(pa.Table.from_pylist(structs()).slice(0, 0), empty)
     with pytest.raises(InputError, match="no rows"):
-        empty = tmp_path / "empty.parquet"
-        pq.write_table(pa.Table.from_pylist(structs()).slice(0, 0), empty)
         read_logs([str(empty)])

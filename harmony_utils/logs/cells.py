@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 _NAMES = {"nan": math.nan, "inf": math.inf, "NaN": math.nan, "Infinity": math.inf}
@@ -118,7 +117,7 @@ def dig(value: Any, *names: str) -> Any:
     (1, None)
     """
     for name in names:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return None
         value = value.get(name)
     return value

@@ -320,7 +320,9 @@ def _options(choices: Any) -> list[str]:
         choices = list(choices.values())
     if not isinstance(choices, list):
         return []
-    return [str(dig(c, "value") or dig(c, "text") or c) for c in choices]
+    return [
+        c if isinstance(c, str) else str(dig(c, "value") or dig(c, "text") or c) for c in choices
+    ]
 
 
 def _question(value: Any) -> str:

@@ -35,10 +35,28 @@ _RESPONSE = (
     "text",
     "truncated_tokens_count",
 )
-_FLAT = (
-    "example query full_prompt instruction choices gold gold_index predictions cont_tokens metrics "
-    "specifics specific truncated task_name num_asked_few_shots hashes acc acc_norm mc1 mc2"
-).split()
+_FLAT = [
+    "example",
+    "query",
+    "full_prompt",
+    "instruction",
+    "choices",
+    "gold",
+    "gold_index",
+    "predictions",
+    "cont_tokens",
+    "metrics",
+    "specifics",
+    "specific",
+    "truncated",
+    "task_name",
+    "num_asked_few_shots",
+    "hashes",
+    "acc",
+    "acc_norm",
+    "mc1",
+    "mc2",
+]
 _METRICS = ("acc", "acc_norm", "mc1", "mc2")
 
 PADDED = Flag(
