@@ -360,3 +360,53 @@ def test_other_tables_are_not_details(tmp_path):
     pq.write_table(pa.Table.from_pylist(structs()).slice(0, 0), empty)
     with pytest.raises(InputError, match="no rows"):
         read_logs([str(empty)])
+
+
+BBH = {"input": "not True is", "target": "(B)"}
+GPQA = {
+    "Question": "Which?",
+    "Correct Answer": "two",
+    **{f"choice{i + 1}": word for i, word in enumerate(["one", "two", "three", "four"])},
+    "answer": "(B)",
+}
+MUSR = {
+    "narrative": "Long ago.",
+    "question": "Who?",
+    "choices": "['Ann', \"Bob's son\"]",
+    "answer_index": 1,
+    "answer_choice": "Bob's son",
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "doc", "scored", "target", "options"),
+    [
+        ("bbh_boolean_expressions", BBH, ["(A)", "(B)"], "(B)", ["(A)", "(B)"]),
+        ("gpqa_main", GPQA, [f"({x})" for x in "ABCD"], "(B)", ["one", "two", "three", "four"]),
+        ("musr_murder_mysteries", MUSR, ["Ann", "Bob's son"], "Bob's son", ["Ann", "Bob's son"]),
+    ],
+)
+def test_second_leaderboard_is_lm_eval(tmp_path, task, doc, scored, target, options):
+    rows = []
+    for i in range(3):
+        logliks = [-float(j == (i + 1) % 2) for j in range(len(scored))]
+        right = float(np.argmax(logliks) == 1)
+        rows.append(
+            {
+                "doc_id": i,
+                "doc": {**doc, "number": i},
+                "target": target,
+                "arguments": [[f"Question {i}?\nAnswer:", f" {text}"] for text in scored],
+                "resps": [[[value, False]] for value in logliks],
+                "filtered_resps": [[value, False] for value in logliks],
+                "acc_norm": right,
+            }
+        )
+    path = tmp_path / f"samples_leaderboard_{task}_2024-06-16T10-11-12.123456.json"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    found = one_log(path)
+    assert found.header.task == f"leaderboard_{task}"
+    assert found.header.benchmark == "leaderboard_" + task.split("_")[0]
+    assert found.reading.agreement == {"acc_norm": (3, 3)}
+    assert set(map(tuple, found.predictions.table["gold"])) == {(1,)}
+    assert found.predictions.table["n_options"].tolist() == [len(options)] * 3

@@ -14,6 +14,7 @@ import pyarrow as pa
 from harmony_utils.errors import InputError
 from harmony_utils.logs.cells import cell, dig
 from harmony_utils.logs.details import Detail, header_of, row_of
+from harmony_utils.logs.documents import last_question
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source
 from harmony_utils.logs.streams import (
@@ -172,7 +173,7 @@ def _of_columns(raw: dict[str, Any], position: int) -> Detail:
     query = example if isinstance(example, str) and "gold_index" in raw else ""
     native_id = str(position)
     if not query:  # the leaderboard's first details: the example is the dataset's own id
-        query = prompt.rstrip().rsplit("\n\n", 1)[-1]
+        query = last_question(prompt)
         native_id = str(example) if example not in (None, "") else native_id
     metrics = _mapping(raw.get("metrics"))
     metrics |= {n.removeprefix("metrics."): v for n, v in raw.items() if n.startswith("metrics.")}
