@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import isinf
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -220,7 +221,7 @@ def _validate(table: pd.DataFrame) -> None:
     if table["key"].duplicated().any():
         row = int(np.flatnonzero(table["key"].duplicated())[0])
         raise InputError(f"predictions: row {row + 1} repeats key {table['key'].iloc[row]!r}")
-    rows = zip(table["gold"], table["n_options"], table["loglik"], strict=True)
+    rows = zip(table["gold"], table["n_options"].tolist(), table["loglik"], strict=True)
     for row, (gold, n_options, loglik) in enumerate(rows, start=1):
         if gold is None:
             continue
@@ -230,7 +231,7 @@ def _validate(table: pd.DataFrame) -> None:
             raise InputError(
                 f"predictions: row {row} has {len(loglik)} scores, {n_options} options"
             )
-        if loglik is not None and np.isinf(np.asarray(loglik, dtype=float)).any():
+        if loglik is not None and any(v is not None and isinf(v) for v in loglik):
             raise InputError(f"predictions: row {row} has an infinite log-likelihood; use null")
     values = table["correct"].to_numpy(dtype=float)
     if ((values < 0) | (values > 1)).any():

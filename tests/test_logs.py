@@ -477,7 +477,7 @@ def test_import_and_export(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["import", "nowhere.jsonl"], "no such file"),
-        (["import", str(MIDDLE), "--format", "nope"], "choose lm-eval"),
+        (["import", str(MIDDLE), "--format", "nope"], "choose inspect, lm-eval"),
         (["import", str(Path(__file__))], "not a log of a known format"),
         (["audit", "--from-logs"], "name at least one"),
         (["audit", "a.jsonl"], "--from-logs"),

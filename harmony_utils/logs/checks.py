@@ -91,13 +91,13 @@ def _broken_gold(data: Collected, reading: Reading) -> Flag | None:
 
 
 def _flat(data: Collected) -> Flag | None:
-    rows = [np.array(r, dtype=float) for r in data.loglik if r is not None and len(r) > 1]
+    rows = [r for r in data.loglik if r is not None and len(r) > 1]
     if not rows:
         return None
-    flat = sum(bool(np.all(r == r[0])) for r in rows)
+    flat = sum(r[0] is not None and r.count(r[0]) == len(r) for r in rows)
     if flat < max(2, len(rows) / 2):
         return None
-    zero = sum(bool(np.all(r == 0)) for r in rows)
+    zero = sum(r.count(0) == len(r) for r in rows)
     kind = "all zero" if zero > flat / 2 else "the same for every option"
     return Flag(
         "constant-loglikelihoods",
@@ -225,6 +225,8 @@ def check_models(runs: Mapping[str, Predictions]) -> list[tuple[Sequence[str], F
     list of (pair of str, Flag)
         Pairs of models with bit-identical log-likelihoods on many items.
     """
+    if len(runs) < 2:
+        return []
     values = {
         name: {
             key: tuple(row)

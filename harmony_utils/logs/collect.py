@@ -14,7 +14,7 @@ import pandas as pd
 
 from harmony_utils.errors import InputError
 from harmony_utils.items import content_digest, number_repeats
-from harmony_utils.logs.gold import Reading, choose_reading
+from harmony_utils.logs.gold import Reading, choose_reading, hits
 from harmony_utils.logs.rows import Flag, Gold, LogHeader, LogRow
 from harmony_utils.predictions import SCHEMA, Predictions, choose
 
@@ -53,6 +53,7 @@ class Collected:
     unconditional: list[list[float] | None] = field(default_factory=list)
     lengths: list[list[tuple[int, int, int, int | None]] | None] = field(default_factory=list)
     predictions: list[int] = field(default_factory=list)
+    chosen: list[Gold | None] = field(default_factory=list)
     answered: list[bool] = field(default_factory=list)
     correct: list[float] = field(default_factory=list)
     readings: dict[str, list[Gold | None]] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Collected:
         self.unconditional.append(row.unconditional)
         self.lengths.append(_lengths(row) if row.loglik is not None else None)
         self.predictions.append(-1 if row.prediction is None else row.prediction)
+        self.chosen.append(row.chosen)
         self.answered.append(row.answered)
         self.correct.append(math.nan if row.correct is None else row.correct)
         self.flags.append(row.flags)
@@ -95,10 +97,14 @@ class Collected:
 def _append(columns: dict[str, list], values: dict[str, Any], n: int, empty: Any) -> None:
     """Append to columns that may be new or absent in this row."""
     for name, value in values.items():
-        columns.setdefault(name, [empty] * n).append(value)
-    for name, column in columns.items():
-        if name not in values:
-            column.append(empty)
+        if name in columns:
+            columns[name].append(value)
+        else:
+            columns[name] = [*[empty] * n, value]
+    if len(columns) > len(values):
+        for name, column in columns.items():
+            if name not in values:
+                column.append(empty)
 
 
 def _lengths(row: LogRow) -> list[tuple[int, int, int, int | None]]:
@@ -149,21 +155,45 @@ def collect(
 
 def matrix(rows: list[list[float] | None], width: int) -> np.ndarray:
     """Return lists as rows of a float matrix, NaN where there is nothing."""
+    sizes = np.array([len(row) if row is not None else 0 for row in rows])
+    flat = [value for row in rows if row is not None for value in row]
     filled = np.full((len(rows), width), np.nan)
-    for i, row in enumerate(rows):
-        if row is not None:
-            filled[i, : len(row)] = [math.nan if v is None else v for v in row]
+    filled[np.arange(width) < sizes[:, None]] = np.array(flat, dtype=float)  # None becomes NaN
     return filled
+
+
+def lists(values: np.ndarray, sizes: list[int], *, integer: bool = False) -> list[list | None]:
+    """Return the rows of a matrix as lists, None for NaN; None for a row of size -1."""
+    missing = np.isnan(values)
+    counts = np.array(sizes)
+    absent = np.flatnonzero((missing & (np.arange(values.shape[1]) < counts[:, None])).any(axis=1))
+    rows: list[list | None] = np.where(missing, -1, values).astype(int) if integer else values
+    rows = rows.tolist()
+    for i in np.flatnonzero(counts < values.shape[1]):
+        rows[i] = rows[i][: counts[i]] if counts[i] >= 0 else None
+    for i in absent:
+        rows[i] = [None if gone else v for v, gone in zip(rows[i], missing[i], strict=False)]
+    return rows
+
+
+def _sizes(rows: list[list | None]) -> list[int]:
+    return [-1 if row is None else len(row) for row in rows]
 
 
 def length_matrices(data: Collected, width: int) -> dict[str, np.ndarray]:
     """Return the lengths of the scored texts by unit, NaN where unknown."""
-    found = {}
-    for position, name in enumerate(_LENGTHS):
-        rows = [None if r is None else [x[position] for x in r] for r in data.lengths]
-        lengths = matrix(rows, width)
-        found[name] = np.where(lengths > 0, lengths, np.nan)
-    return found
+    flat = [x for row in data.lengths if row is not None for four in row for x in four]
+    sizes = np.array(_sizes(data.lengths))
+    all_units = np.full((len(sizes), width, len(_LENGTHS)), np.nan)
+    there = np.arange(width) < sizes[:, None]
+    all_units[there] = np.array(flat, dtype=float).reshape(-1, len(_LENGTHS))
+    all_units[all_units <= 0] = np.nan
+    return dict(zip(_LENGTHS, np.moveaxis(all_units, 2, 0), strict=True))
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """Return log-likelihoods with NaN for what is none: infinite values and placeholders."""
+    return np.where(np.isfinite(values) & (values != MISSING_SENTINEL), values, np.nan)
 
 
 def read_table(data: Collected, *, where: str, gold_from: str = "") -> tuple[Reading, np.ndarray]:
@@ -184,6 +214,7 @@ def read_table(data: Collected, *, where: str, gold_from: str = "") -> tuple[Rea
         lengths=length_matrices(data, width),
         unconditional=unconditional,
         prediction=np.array(data.predictions),
+        chosen=data.chosen if any(c is not None for c in data.chosen) else None,
     )
     return reading, loglik
 
@@ -214,8 +245,12 @@ def to_predictions(
     """
     scored = any(row is not None for row in data.loglik)
     name = normalisation or "sum"
-    table = _table(data, reading)
-    flags, missing = _missing(data)
+    width = max([2, *data.n_options])
+    loglik = finite(matrix(data.loglik, width))
+    unconditional = finite(matrix(data.unconditional, width))
+    lengths = length_matrices(data, width)
+    table = _table(data, reading, loglik, unconditional, lengths)
+    flags, missing = _missing(data, loglik)
     meta = {
         "model": _model(data.header.model),
         "benchmark": data.header.benchmark or data.header.task,
@@ -230,30 +265,36 @@ def to_predictions(
         },
     }
     if scored:
-        draft = Predictions(table.assign(key=number_repeats(list(table["key"]))), meta)
-        chosen, tied = choose(draft.scores(name))
-        table["prediction"] = pd.array([None if c < 0 else int(c) for c in chosen], dtype="Int64")
-        table["correct"] = draft.correct_by(name)
-        table["flags"] = [
-            [*f, "tie"] if tie else f for f, tie in zip(table["flags"], tied, strict=True)
-        ]
+        scores = loglik - unconditional if name == "pmi" else loglik / lengths.get(name, 1.0)
+        chosen, tied = choose(scores)
+        table["prediction"] = pd.array(chosen, dtype="Int64")
+        table.loc[chosen < 0, "prediction"] = pd.NA
+        table["correct"] = hits(chosen, reading.gold, chosen >= 0)
+        for i in np.flatnonzero(tied):
+            table["flags"].iat[i].append("tie")
     table, repeats = _one_row_each(table, data)
     return Predictions(table[SCHEMA.names], meta), flags + repeats, missing
 
 
-def _table(data: Collected, reading: Reading) -> pd.DataFrame:
+def _table(
+    data: Collected,
+    reading: Reading,
+    loglik: np.ndarray,
+    unconditional: np.ndarray,
+    lengths: dict[str, np.ndarray],
+) -> pd.DataFrame:
     """Return the columns of the canonical table, row by row as logged."""
-    clean = [None if r is None else [_finite(v) for v in r] for r in data.loglik]
     predictions = [p if p >= 0 else None for p in data.predictions]
     gold = [None if g is None else list(g) for g in reading.gold]
     correct = [
         float(p in g) if p is not None and g is not None else (0.0 if not ok and g else logged)
         for p, g, ok, logged in zip(predictions, gold, data.answered, data.correct, strict=True)
     ]
-    lengths = {
-        unit: [None if r is None else [x[at] or None for x in r] for r in data.lengths]
-        for unit, at in (("characters", 0), ("bytes", 2), ("tokens", 3))
-    }
+    for i, several in enumerate(data.chosen):
+        if several is not None and gold[i] is not None:
+            correct[i] = float(set(several) == set(gold[i]))
+    sizes = _sizes(data.lengths)
+    columns = {"characters": "char", "bytes": "byte", "tokens": "token"}
     return pd.DataFrame(
         {
             "key": data.digests,
@@ -261,11 +302,9 @@ def _table(data: Collected, reading: Reading) -> pd.DataFrame:
             "subject": data.subjects,
             "n_options": pd.array([n or None for n in data.n_options], dtype="Int64"),
             "gold": gold,
-            "loglik": clean,
-            "unconditional": [
-                None if r is None else [_finite(v) for v in r] for r in data.unconditional
-            ],
-            **lengths,
+            "loglik": lists(loglik, _sizes(data.loglik)),
+            "unconditional": lists(unconditional, _sizes(data.unconditional)),
+            **{c: lists(lengths[unit], sizes, integer=True) for c, unit in columns.items()},
             "prediction": pd.array(predictions, dtype="Int64"),
             "prediction_source": [
                 "argmax" if r is not None else ("logged" if p is not None else "none")
@@ -277,18 +316,13 @@ def _table(data: Collected, reading: Reading) -> pd.DataFrame:
     )
 
 
-def _finite(value: float | None) -> float | None:
-    if value is None or not math.isfinite(value) or value == MISSING_SENTINEL:
-        return None
-    return float(value)
-
-
-def _missing(data: Collected) -> tuple[list[Flag], int]:
+def _missing(data: Collected, loglik: np.ndarray) -> tuple[list[Flag], int]:
     """Count what the log does not hold."""
     flags = []
-    absent = [sum(_finite(v) is None for v in r) for r in data.loglik if r is not None]
-    if options := sum(absent):
-        items = sum(count > 0 for count in absent)
+    within = np.arange(loglik.shape[1]) < np.array(_sizes(data.loglik))[:, None]
+    absent = (np.isnan(loglik) & within).sum(axis=1)
+    if options := int(absent.sum()):
+        items = int((absent > 0).sum())
         flags.append(
             Flag(
                 "missing-loglikelihood",

@@ -25,7 +25,7 @@ RULES = {
     "token": "divided by tokens",
     "pmi": "minus the log-likelihood without the question",
     "mass": "probability mass on the correct options",
-    "prediction": "the option that the log says was chosen",
+    "prediction": "the option that the log says was chosen; of several, all and no other",
 }
 """Ways in which a logged metric can be made from a row."""
 
@@ -86,15 +86,14 @@ def read_gold(
             found["index"] = (number,)
         if 1 <= number <= size:
             found["index-1"] = (number - 1,)
-    letter = text.strip("().: ").upper()
+    letter = text.strip("().: ").upper() if len(text) < 9 else ""
     if len(letter) == 1 and letter in string.ascii_uppercase[:size]:
         found["letter"] = (string.ascii_uppercase.index(letter),)
     if isinstance(value, str):
-        for wanted in (str(value), text):
-            same = [i for i, option in enumerate(options) if option == wanted]
-            same = same or [i for i, option in enumerate(options) if option.strip() == wanted]
-            if same:
-                found["text"] = (same[0],)
+        for wanted in dict.fromkeys((value, text)):
+            bare = options if wanted in options else [option.strip() for option in options]
+            if wanted in bare:
+                found["text"] = (bare.index(wanted),)
                 break
     if text in labels:
         found["label"] = (list(labels).index(text),)
@@ -144,6 +143,7 @@ def recompute(
     lengths: Mapping[str, np.ndarray],
     unconditional: np.ndarray | None = None,
     prediction: np.ndarray | None = None,
+    chosen: Sequence[tuple[int, ...] | None] | None = None,
 ) -> np.ndarray:
     """Return a metric for each row, made by a rule from what the log holds.
 
@@ -163,6 +163,9 @@ def recompute(
         For ``pmi``.
     prediction : ndarray of int, shape (n_rows,), optional
         For ``prediction``; -1 where there is none.
+    chosen : sequence of tuple, optional
+        For ``prediction``: all options chosen, where they must be just the correct ones; None for
+        rows with one prediction.
 
     Returns
     -------
@@ -172,8 +175,11 @@ def recompute(
     """
     known = np.array([g is not None for g in gold])
     if rule == "prediction":
-        chosen = np.full(len(gold), -1) if prediction is None else prediction
-        return _hits(chosen, gold, known)
+        made = hits(np.full(len(gold), -1) if prediction is None else prediction, gold, known)
+        for i, several in enumerate(chosen or ()):
+            if several is not None and known[i]:
+                made[i] = float(set(several) == set(gold[i]))
+        return made
     beyond = np.arange(loglik.shape[1]) >= n_options[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = loglik.copy()
@@ -189,14 +195,15 @@ def recompute(
             [w[list(g)].sum() / w.sum() if g else np.nan for w, g in zip(weight, gold, strict=True)]
         )
         return np.where(usable, mass, np.nan)
-    return _hits(scores.argmax(axis=1), gold, usable)
+    return hits(scores.argmax(axis=1), gold, usable)
 
 
-def _hits(
+def hits(
     chosen: np.ndarray, gold: Sequence[tuple[int, ...] | None], usable: np.ndarray
 ) -> np.ndarray:
-    pairs = zip(chosen, gold, usable, strict=True)
-    return np.array([float(c in g) if ok else np.nan for c, g, ok in pairs])
+    """Return 1 where the chosen option is correct, else 0; NaN where not usable or no gold is."""
+    pairs = zip(chosen.tolist(), gold, usable.tolist(), strict=True)
+    return np.array([float(c in g) if ok and g is not None else np.nan for c, g, ok in pairs])
 
 
 def choose_reading(
@@ -294,5 +301,7 @@ def _check(
             with np.errstate(invalid="ignore"):
                 same = int((there & (np.abs(made - logged[metric]) <= tolerance)).sum())
             best = max(best, (same, rule), key=lambda pair: pair[0])
+            if same == there.sum():
+                break
         rules[metric], agreement[metric] = best[1], (best[0], int(there.sum()))
     return Reading(name, gold, rules, agreement)

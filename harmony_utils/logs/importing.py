@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -244,12 +245,19 @@ def import_logs(
 
 @contextmanager
 def _advancing(bar: Progress) -> Iterator[None]:
-    """Advance a bar by the bytes that are read."""
+    """Advance a bar by the bytes that are read.
+
+    Meanwhile reference cycles are not looked for: rows have none, and there are many of them.
+    """
     token = ON_READ.set(bar.advance)
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         ON_READ.reset(token)
+        if collecting:
+            gc.enable()
 
 
 def formats() -> list[str]:

@@ -100,6 +100,9 @@ class LogRow:
         Lengths of the scored texts that the log states itself, by unit (``char``, ``byte``).
     prediction : int, optional
         The option that the log says was chosen; None where unknown or unreadable.
+    chosen : tuple of int, optional
+        All options that the log says were chosen, where every correct one must be found and no
+        other; ``prediction`` is None then.
     answered : bool
         False where the tool found no usable answer in what the model said.
     correct : float, optional
@@ -131,6 +134,7 @@ class LogRow:
     tokens: list[int | None] | None = None
     lengths: dict[str, list[int | None]] = field(default_factory=dict)
     prediction: int | None = None
+    chosen: Gold | None = None
     answered: bool = True
     correct: float | None = None
     n_options: int | None = None

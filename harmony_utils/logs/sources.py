@@ -32,6 +32,9 @@ HELM_FILE = "scenario_state.json"
 #: Members of a JSON object looked at to tell what it is; more than this are never needed.
 _KEYS = 12
 
+#: Bytes of the longest first line that is looked at as a row; longer ones are whole documents.
+_LINE = 2**24
+
 
 @dataclass(frozen=True)
 class Source:
@@ -78,6 +81,9 @@ class Source:
 
     def _first_line_is_whole(self) -> bool:
         """Say whether the first line is an object and another line follows (or it is a row)."""
+        with open_bytes(self.path) as stream:
+            if len(stream.readline(_LINE)) == _LINE:
+                return False
         with open_bytes(self.path) as stream:
             try:
                 lines = json_lines(stream, str(self.path))

@@ -6,6 +6,9 @@ from harmony_utils.logs.readers import (
     every_eval_ever,
     generic,
     helm,
+    inspect_ai,
+    leaderboard,
+    lighteval,
     lm_eval,
     matrix,
     mmlu_pro,
@@ -14,7 +17,10 @@ from harmony_utils.logs.readers import (
 )
 
 READERS = (
+    inspect_ai,
     lm_eval,
+    lighteval,
+    leaderboard,
     helm,
     olmes,
     opencompass,
