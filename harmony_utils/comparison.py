@@ -31,6 +31,7 @@ def compare_partitions(
     partitions: dict[str, Sequence[Hashable] | np.ndarray],
     reference: str,
     *,
+    groups: np.ndarray | Sequence[Hashable] | None = None,
     bandwidth: float = 0.1,
     n_null: int = 2000,
     confidence: float = 0.95,
@@ -46,7 +47,7 @@ def compare_partitions(
         Labels by the name of the partition. None is missing, and none has one subdomain only.
     reference : str
         Name of the partition that the others are compared with.
-    bandwidth, n_null, confidence, random_state
+    groups, bandwidth, n_null, confidence, random_state
         As in :func:`~harmony_utils.harmony.harmony`.
 
     Returns
@@ -84,6 +85,7 @@ def compare_partitions(
         )
     rows = []
     settings = {"bandwidth": bandwidth, "n_null": n_null, "confidence": confidence}
+    settings["groups"] = groups
     for name, given in partitions.items():
         labels = canonical_labels(given)
         try:

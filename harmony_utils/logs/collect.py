@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.errors import InputError
-from harmony_utils.items import content_digest, number_repeats
+from harmony_utils.items import SHARED_STEM_WORDS, content_digest, number_repeats
 from harmony_utils.logs.gold import Reading, choose_reading, hits
 from harmony_utils.logs.rows import Flag, Gold, LogHeader, LogRow
 from harmony_utils.predictions import SCHEMA, Predictions, choose
@@ -42,10 +42,9 @@ class Collected:
     split: str = ""
     texts: dict[str, str] | None = None
     digests: list[str] = field(default_factory=list)
-    prompts: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
     native_ids: list[str] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
     subjects: list[str | None] = field(default_factory=list)
     n_options: list[int] = field(default_factory=list)
     equal_options: int = 0
@@ -75,10 +74,9 @@ class Collected:
         self.digests.append(content_digest(question, row.options, passage=row.passage))
         if self.texts is not None:
             self.texts[self.digests[-1]] = question
-        self.prompts.append(hashlib.sha256(row.prompt.encode("utf-8", "replace")).hexdigest()[:16])
+        self.groups.append(_group(row, question, self.digests[-1]))
         self.native_ids.append(row.native_id)
         self.epochs.append(row.epoch)
-        self.lines.append(row.line)
         self.subjects.append(row.subject)
         self.n_options.append(size)
         self.equal_options += len(set(row.options)) < len(row.options)
@@ -92,6 +90,19 @@ class Collected:
         self.flags.append(row.flags)
         _append(self.readings, row.gold, n, None)
         _append(self.logged, row.logged, n, math.nan)
+
+
+def _group(row: LogRow, question: str, digest: str) -> str:
+    """Name what an item shares with others, as :func:`~harmony_utils.items.item_groups` does."""
+    if row.passage:
+        return "passage-" + _short_hash(row.passage)
+    if question.count(" ") >= SHARED_STEM_WORDS - 1:
+        return "question-" + _short_hash(question)
+    return "item-" + digest
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _append(columns: dict[str, list], values: dict[str, Any], n: int, empty: Any) -> None:
@@ -300,6 +311,7 @@ def _table(
             "key": data.digests,
             "native_id": data.native_ids,
             "subject": data.subjects,
+            "group": data.groups,
             "n_options": pd.array([n or None for n in data.n_options], dtype="Int64"),
             "gold": gold,
             "loglik": lists(loglik, _sizes(data.loglik)),
@@ -376,7 +388,9 @@ def _one_row_each(table: pd.DataFrame, data: Collected) -> tuple[pd.DataFrame, l
                     "two-keyed-answers", f"{clash} questions appear with different correct answers"
                 )
             )
-    return table.assign(key=number_repeats(list(table["key"]))), flags
+    counts = Counter(table["group"])  # an item alone in its group has none
+    group = [name if counts[name] > 1 else None for name in table["group"]]
+    return table.assign(key=number_repeats(list(table["key"])), group=group), flags
 
 
 def _model(name: str) -> dict[str, Any]:

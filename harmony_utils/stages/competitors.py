@@ -43,12 +43,15 @@ class Competitors:
         By name, the reference first; each of the length of ``items``.
     left_out : dict of str to str
         Partitions that this audit cannot have, and why.
+    groups : ndarray of int, optional
+        Which of the questions hang together; None if none do.
     """
 
     items: np.ndarray
     reference: str
     labels: dict[str, np.ndarray]
     left_out: dict[str, str]
+    groups: np.ndarray | None = None
 
 
 def competing_partitions(
@@ -119,7 +122,10 @@ def competing_partitions(
             labels[name] = _usable(make())
         except InputError as error:
             left_out[name] = str(error)
-    return Competitors(items, reference, labels, left_out)
+    groups = audit.groups()
+    return Competitors(
+        items, reference, labels, left_out, None if groups is None else groups[items]
+    )
 
 
 def _clusterer(audit: Audit, n_clusters: int) -> Callable[[np.ndarray], np.ndarray]:

@@ -17,7 +17,12 @@ from harmony_utils.errors import InputError, RefusedError
 from harmony_utils.files import content_hash, write_atomically, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.logs import Import, Run
-from harmony_utils.partition import Partition, partition_from_labels, spectral_partition
+from harmony_utils.partition import (
+    Partition,
+    canonical_labels,
+    partition_from_labels,
+    spectral_partition,
+)
 from harmony_utils.predictions import Predictions
 from harmony_utils.reading import verdict_sentence
 from harmony_utils.rebalance import prune_ladder, usable_shares
@@ -194,7 +199,8 @@ def _audit_run(run: Run, wanted: str, settings: AuditSettings, embeddings: _Embe
         raise InputError(f"{where}: cannot be divided ({'; '.join(left_out.values())})")
     used = wanted or next(iter(partitions))
     labels = partitions[used].labels
-    correct, about = predictions.correct, settings.harmony.model_dump()
+    correct, about = predictions.correct, settings.harmony.model_dump(exclude={"recluster"})
+    groups = _groups(predictions)
     if wanted != "options":
         left_out["partition options"] = "only made when asked for: " + OPTIONS_WARNING
     return LogAudit(
@@ -203,25 +209,37 @@ def _audit_run(run: Run, wanted: str, settings: AuditSettings, embeddings: _Embe
         n_unscored=int((~scored).sum()),
         used=used,
         partition=partitions[used],
-        result=harmony(correct, labels, **about),
+        result=harmony(correct, labels, groups=groups, **about),
         labels={name: p.labels for name, p in partitions.items()},
         comparison=compare_partitions(
             correct,
             {name: p.labels for name, p in partitions.items()},
             used,
+            groups=groups,
             **{n: about[n] for n in ("bandwidth", "n_null", "confidence", "random_state")},
         ),
         rebalancing=prune_ladder(
             correct,
             labels,
+            groups=groups,
             bandwidth=about["bandwidth"],
+            confidence=about["confidence"],
             **{
-                **settings.rebalancing.model_dump(),
+                **settings.rebalancing.model_dump(exclude={"duplicates"}),
                 "shares": usable_shares(labels, settings.rebalancing.shares),
             },
         ),
         left_out=left_out,
     )
+
+
+def _groups(predictions: Predictions) -> np.ndarray | None:
+    """Return which items hang together (one passage, one stem), None if none do."""
+    names = predictions.table["group"]
+    if names.isna().all():
+        return None
+    alone = [f" {row}" if name is None else name for row, name in enumerate(names)]
+    return canonical_labels(alone)
 
 
 def _subjects(predictions: Predictions) -> Partition:
