@@ -10,7 +10,6 @@ import pandas as pd
 from harmony_utils.difficulty.responses import Responses, responses_from_table
 from harmony_utils.errors import InputError
 from harmony_utils.predictions import Predictions
-from harmony_utils.runs import RUN_FILE
 
 PREDICTIONS_FILE = "predictions.parquet"
 _TABLES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".jsonl": None}
@@ -87,7 +86,7 @@ def _run_folders(path: Path) -> list[Path]:
         raise InputError(f"{path}: no such file or folder")
     if path.is_file():
         return []
-    return sorted(p.parent for p in path.rglob(PREDICTIONS_FILE) if (p.parent / RUN_FILE).exists())
+    return sorted(found.parent for found in path.rglob(PREDICTIONS_FILE))
 
 
 def _run_table(folder: Path) -> pd.DataFrame:
