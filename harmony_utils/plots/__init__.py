@@ -4,6 +4,13 @@ Nothing else in the package draws. The figures are closed for pyplot, so a noteb
 it is displayed and nowhere else.
 """
 
+from harmony_utils.plots.difficulty import (
+    band_shares,
+    gap_chart,
+    information_curve,
+    item_curves,
+    wright_map,
+)
 from harmony_utils.plots.display import figure_html, show
 from harmony_utils.plots.harmony import (
     bandwidth_curve,
@@ -37,15 +44,19 @@ from harmony_utils.plots.validation import (
 __all__ = [
     "affinity_heatmap",
     "answer_margins",
+    "band_shares",
     "bandwidth_curve",
     "cluster_choice",
     "distribution_examples",
     "divergence_histogram",
     "embedding_scatter",
     "figure_html",
+    "gap_chart",
     "harmony_interval",
     "harmony_mass_bars",
     "harmony_null",
+    "information_curve",
+    "item_curves",
     "method_overview",
     "number_agreement",
     "option_length_effect",
@@ -59,4 +70,5 @@ __all__ = [
     "subdomain_accuracy",
     "truth_scatter",
     "verdicts_by_choice",
+    "wright_map",
 ]

@@ -1,0 +1,287 @@
+"""Measure mismatch: which difficulties a score weighs, against which it ought to weigh.
+
+A benchmark puts the mass 1/n on each item's difficulty: it is a measure over difficulty. A target
+is another such measure, declared by whoever asks. Their distance is the first Wasserstein distance
+in logits: the area between the two distribution functions. It has a meaning in scores: with slopes
+up to ``a``, no ability's expected score under one differs from that under the other by more than
+``a / 4`` times the distance (Kantorovich and Rubinstein's duality). The statistic of the paper that
+coined "measure mismatch" is not public in full; this one is ours and is not said to equal it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
+from harmony_utils.errors import InputError
+
+LEVELS = (np.arange(512) + 0.5) / 512
+"""Levels at which quantile functions are compared."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A distribution of difficulty that somebody wants, in bands of even density.
+
+    Parameters
+    ----------
+    name : str
+        Short.
+    provenance : str
+        Where it comes from, in words; shown beside every number that depends on it.
+    edges : tuple of float
+        Ends of the bands in logits, rising; one more than ``shares``.
+    shares : tuple of float
+        Mass of each band; they sum to 1.
+    """
+
+    name: str
+    provenance: str
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.edges) != len(self.shares) + 1 or not (np.diff(self.edges) > 0).all():
+            raise InputError(f"target {self.name}: bands need rising ends, one more than shares")
+        if min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-6:
+            raise InputError(f"target {self.name}: shares sum to {sum(self.shares):g}, not to 1")
+
+    @property
+    def low(self) -> float:
+        """Lowest difficulty wanted."""
+        return self.edges[0]
+
+    @property
+    def high(self) -> float:
+        """Highest difficulty wanted."""
+        return self.edges[-1]
+
+    def quantile(self, share: np.ndarray) -> np.ndarray:
+        """Return the difficulty below which this share of the target lies."""
+        sums = np.concatenate([[0.0], np.cumsum(self.shares)])
+        return np.interp(share, sums / sums[-1], self.edges)
+
+    def cdf(self, difficulty: np.ndarray) -> np.ndarray:
+        """Return the share of the target below a difficulty."""
+        sums = np.concatenate([[0.0], np.cumsum(self.shares)])
+        return np.interp(difficulty, self.edges, sums / sums[-1])
+
+
+def uniform_target(low: float, high: float) -> Target:
+    """Return a target that wants every difficulty of a range alike."""
+    if not low < high:
+        raise InputError(f"range {low:g} to {high:g}: the first must be smaller")
+    text = f"uniform over abilities {low:g} to {high:g}, as declared"
+    return Target("uniform", text, (float(low), float(high)), (1.0,))
+
+
+def pool_target(fit: DifficultyFit) -> Target:
+    """Return a target that is uniform over the abilities of the models that are compared."""
+    low, high = float(fit.ability.min()), float(fit.ability.max())
+    if high - low < 1e-6:
+        raise InputError("the models have the same ability; declare a range instead")
+    text = f"uniform over the abilities of the {len(fit.models)} models, {low:.2f} to {high:.2f}"
+    return Target("pool", text, (low, high), (1.0,))
+
+
+def workload_target(bands: Sequence[tuple[float, float, float]], *, provenance: str) -> Target:
+    """Return the target of a workload.
+
+    Parameters
+    ----------
+    bands : sequence of (low, high, share)
+        Difficulty bands in logits; they may not overlap, what lies between them is not wanted.
+    provenance : str
+        Where the shares come from.
+    """
+    edges: list[float] = []
+    shares: list[float] = []
+    for low, high, share in sorted(bands):
+        if edges and low < edges[-1] - 1e-9:
+            raise InputError(f"target workload: the band from {low:g} overlaps the one before")
+        if edges and low > edges[-1] + 1e-9:
+            edges.append(float(low))
+            shares.append(0.0)
+        edges += [float(high)] if edges else [float(low), float(high)]
+        shares.append(float(share))
+    return Target("workload", provenance, tuple(edges), tuple(shares))
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """How far a benchmark's difficulties lie from a target.
+
+    Parameters
+    ----------
+    target, provenance : str
+        Name of the target and where it comes from.
+    distance : float
+        First Wasserstein distance in logits, mean over plausible values.
+    relative : float
+        The same, divided by the target's standard deviation.
+    shift : float
+        Mean difficulty minus the target's mean: positive if the benchmark is too hard.
+    shape : float
+        Distance that is left after the shift is taken out.
+    interval, shift_interval : tuple of float
+        Over resampled models, see :func:`measure_mismatch`.
+    chance : float
+        Distance expected if as many items were drawn from the target itself.
+    score_bound : float
+        Largest difference in expected score that this distance allows at the median slope.
+    n_items, n_left_out : int
+        Items counted, and items without a usable difficulty.
+    n_resamples : int
+        Resamples; 0 if the interval is of plausible values alone.
+    """
+
+    target: str
+    provenance: str
+    distance: float
+    relative: float
+    shift: float
+    shape: float
+    interval: tuple[float, float]
+    shift_interval: tuple[float, float]
+    chance: float
+    score_bound: float
+    n_items: int
+    n_left_out: int
+    n_resamples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        lists = ("interval", "shift_interval")
+        return {**asdict(self), **{name: list(getattr(self, name)) for name in lists}}
+
+
+def wasserstein(
+    difficulties: np.ndarray, target: Target, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return distance, shift and shape of difficulties from a target.
+
+    Parameters
+    ----------
+    difficulties : ndarray of shape (..., n_items)
+        In logits.
+    target : Target
+        What is wanted.
+    weights : ndarray of shape (n_items,), optional
+        Of the items; equal if not given.
+
+    Returns
+    -------
+    ndarray of shape (..., 3)
+        ``integral |F_B^-1(u) - F_T^-1(u)| du`` by the midpoint rule at 512 levels; the difference
+        of means; the distance after that is taken out.
+
+    Examples
+    --------
+    Items spread like the target but one logit harder: all of the distance is shift.
+
+    >>> import numpy as np
+    >>> wasserstein(np.linspace(0, 2, 2001), uniform_target(-1, 1)).round(2)
+    array([1., 1., 0.])
+    """
+    levels = _levels(np.asarray(difficulties, float), weights)
+    gaps = levels - target.quantile(LEVELS)
+    shift = gaps.mean(axis=-1)
+    shape = np.abs(gaps - shift[..., None]).mean(axis=-1)
+    return np.stack([np.abs(gaps).mean(axis=-1), shift, shape], axis=-1)
+
+
+def _levels(difficulties: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the quantiles of difficulties at fixed levels, shape (..., 512)."""
+    if weights is None:
+        ordered = np.sort(difficulties, axis=-1)
+        rank = np.minimum((LEVELS * ordered.shape[-1]).astype(int), ordered.shape[-1] - 1)
+        return ordered[..., rank]
+    flat = difficulties.reshape(-1, difficulties.shape[-1])
+    rows = []
+    for row in flat:
+        order = np.argsort(row, kind="stable")
+        sums = weights[order].cumsum()
+        rows.append(row[order][np.searchsorted(sums / sums[-1], LEVELS).clip(0, len(row) - 1)])
+    return np.reshape(rows, (*difficulties.shape[:-1], len(LEVELS)))
+
+
+def measure_mismatch(
+    fit: DifficultyFit,
+    target: Target,
+    *,
+    resamples: Sequence[DifficultyFit] = (),
+    posterior: DifficultyPosterior | None = None,
+    weights: np.ndarray | None = None,
+    n_plausible: int = 20,
+    confidence: float = 0.95,
+    random_state: int = 0,
+) -> Mismatch:
+    """Measure how far a benchmark's difficulties lie from a target.
+
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Items without a usable difficulty are left out and counted.
+    target : Target
+        What is wanted.
+    resamples : sequence of DifficultyFit
+        From :func:`~harmony_utils.difficulty.resampling.resampled_fits`; without them the interval
+        holds the items' uncertainty alone.
+    posterior : DifficultyPosterior, optional
+        Of ``fit``; computed if not given.
+    weights : ndarray of shape (n_items,), optional
+        Of the items in the score; equal if not given.
+    n_plausible : int
+        Plausible values.
+    confidence : float
+        Coverage aimed at.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    Mismatch
+        The interval is a normal one around ``distance``, its width from the spread of the
+        resamples; it does not go below 0.
+    """
+    posterior = posterior or difficulty_posterior(fit, random_state=random_state)
+    used = None if weights is None else np.asarray(weights, float)[posterior.places]
+    values = posterior.plausible(n_plausible, random_state=random_state)
+    parts = wasserstein(values, target, used)
+    distance, shift, shape = parts.mean(axis=0).tolist()
+    spread = parts.std(axis=0)
+    if resamples:
+        drawn = []
+        for number, again in enumerate(resamples):
+            other = difficulty_posterior(again, n_draws=32, random_state=random_state + number)
+            used = None if weights is None else np.asarray(weights, float)[other.places]
+            again_values = other.plausible(n_plausible, random_state=number)
+            drawn.append(wasserstein(again_values, target, used).mean(axis=0))
+        kept = len(resamples[0].models)
+        spread = np.std(drawn, axis=0, ddof=1) * np.sqrt(kept / (len(fit.models) - kept))
+    width = norm.ppf(0.5 + confidence / 2) * spread
+    rng = np.random.default_rng(random_state)
+    draws = target.quantile(rng.random((50, len(posterior.places))))
+    levels = target.quantile(LEVELS)
+    slope = float(np.median(fit.slope[posterior.places]))
+    return Mismatch(
+        target=target.name,
+        provenance=target.provenance,
+        distance=distance,
+        relative=distance / float(levels.std()),
+        shift=shift,
+        shape=shape,
+        interval=(max(distance - float(width[0]), 0.0), distance + float(width[0])),
+        shift_interval=(shift - float(width[1]), shift + float(width[1])),
+        chance=float(wasserstein(draws, target)[:, 0].mean()),
+        score_bound=min(slope / 4 * distance, 1.0),
+        n_items=len(posterior.places),
+        n_left_out=len(fit.items) - len(posterior.places),
+        n_resamples=len(resamples),
+    )
