@@ -75,9 +75,7 @@ def audit(
     ] = False,
     partition: Annotated[
         str,
-        typer.Option(
-            help="A given partition: subjects or embeddings; with --from-logs also options."
-        ),
+        typer.Option(help="Given subdomains: subjects or embeddings; for logs also options."),
     ] = "",
     as_json: JsonFlag = False,
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.errors import InputError
-from harmony_utils.harmony import harmony_against
+from harmony_utils.harmony import HarmonyResult, harmony_against
 from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass
 from harmony_utils.null import null_draws
 from harmony_utils.rebalance import holm
@@ -85,9 +85,9 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
     Plane
         ``table`` has, by falling mean: ``benchmark``, ``n_items``, ``n_respondents``, ``mean`` and
         ``variance`` (unbiased) of HARMONY, with ``_low`` and ``_high`` from resampled items and
-        ``_loo_low`` and ``_loo_high`` from leaving out one respondent; ``variance_noise``, the
-        variance that the draw of items alone would give; ``null_median``, the mean over respondents
-        of HARMONY's median under shuffled labels; ``mean_matched`` and ``variance_matched`` at
+        ``_loo_low`` and ``_loo_high`` from leaving out one respondent; ``null_median`` and
+        ``null_variance``, what shuffled labels give: the mean over respondents of HARMONY's median,
+        and the mean over shuffles of its variance; ``mean_matched`` and ``variance_matched`` at
         ``n_matched`` items; counts ``even``, ``uneven`` and ``cannot_tell``, and ``uneven_holm``,
         those still uneven after Holm's correction over all cells.
 
@@ -126,18 +126,28 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
         if group["respondent"].nunique() < settings.min_respondents:
             continue
         correct, labels, respondents = _matrices(str(name), group, settings.partition)
-        found = [
-            _cell(str(name), who, correct[i], labels[i], settings)
-            for i, who in enumerate(respondents)
-        ]
-        cells += found
-        rows.append(_row(str(name), pd.DataFrame(found), correct, labels, settings))
+        results = [_measure(*pair, settings) for pair in zip(correct, labels, strict=True)]
+        found = pd.DataFrame(
+            {"benchmark": name, "respondent": who, **_cell(result, settings)}
+            for who, result in zip(respondents, results, strict=True)
+        )
+        nulls = np.array([result.null for result in results])
+        cells.append(found)
+        rows.append(
+            {
+                "benchmark": name,
+                **_place(found["harmony"].to_numpy(), correct, labels, settings),
+                "null_median": float(found["null_median"].mean()),
+                "null_variance": float(_variance(nulls).mean()),
+                **{column: int((found["verdict"] == v).sum()) for column, v in VERDICTS.items()},
+            }
+        )
     if not rows:
         raise InputError(
             f"plane: no benchmark has {settings.min_respondents} respondents with labels "
             f"{settings.partition!r}; choose another partition or give more runs"
         )
-    all_cells = pd.DataFrame(cells)
+    all_cells = pd.concat(cells, ignore_index=True)
     all_cells["p_holm"] = holm(all_cells["p_value"].to_numpy())
     table = pd.DataFrame(rows)
     surely = all_cells[all_cells["p_holm"] <= 1 - settings.confidence].groupby("benchmark").size()
@@ -219,71 +229,50 @@ def _matrices(
     return correct.to_numpy(dtype=float), codes, [str(who) for who in correct.index]
 
 
-def _cell(
-    benchmark: str,
-    respondent: str,
-    correct: np.ndarray,
-    labels: np.ndarray,
-    settings: PlaneSettings,
-) -> dict[str, Any]:
-    """Return HARMONY of one respondent on one benchmark with what is needed to read it."""
+def _measure(correct: np.ndarray, labels: np.ndarray, settings: PlaneSettings) -> HarmonyResult:
+    """Return HARMONY of one respondent on one benchmark against its null distribution."""
     scores, codes, names = check_items(correct, labels)
-    sizes = np.bincount(codes)
+    options = {"bandwidth": settings.bandwidth}
     null = null_draws(
         scores,
-        sizes,
-        bandwidth=settings.bandwidth,
+        np.bincount(codes),
         n_null=settings.n_null,
         random_state=settings.random_state,
+        **options,
     )
-    result = harmony_against(
-        null,
-        scores,
-        codes,
-        names,
-        bandwidth=settings.bandwidth,
-        confidence=settings.confidence,
-    )
+    return harmony_against(null, scores, codes, names, confidence=settings.confidence, **options)
+
+
+def _cell(result: HarmonyResult, settings: PlaneSettings) -> dict[str, Any]:
+    """Return what is kept of one respondent on one benchmark."""
     corrected = result.harmony
     if 0 < result.accuracy < 1:
         corrected = corrected_harmony(
-            sizes,
+            np.array(result.sizes),
             np.array(result.accuracies),
-            variance=scores.var(),
+            variance=result.accuracy * (1 - result.accuracy),
             bandwidth=settings.bandwidth,
         )
+    same = ("n_items", "n_clusters", "accuracy", "harmony")
+    rest = ("null_low", "null_median", "null_high", "p_value", "verdict")
     return {
-        "benchmark": benchmark,
-        "respondent": respondent,
-        "n_items": result.n_items,
-        "n_clusters": result.n_clusters,
-        "accuracy": result.accuracy,
-        "harmony": result.harmony,
+        **{name: getattr(result, name) for name in same},
         "corrected": float(corrected),
-        "null_low": result.null_low,
-        "null_median": result.null_median,
-        "null_high": result.null_high,
-        "p_value": result.p_value,
-        "verdict": result.verdict,
+        **{name: getattr(result, name) for name in rest},
     }
 
 
-def _row(
-    name: str, cells: pd.DataFrame, correct: np.ndarray, labels: np.ndarray, settings: PlaneSettings
+def _place(
+    observed: np.ndarray, correct: np.ndarray, labels: np.ndarray, settings: PlaneSettings
 ) -> dict[str, Any]:
     """Return one benchmark's place in the plane, with its bands."""
-    observed = cells["harmony"].to_numpy()
     n_items = correct.shape[1]
     rng = np.random.default_rng(settings.random_state)
     drawn = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=settings.n_bootstrap)
     again = _all_resampled(correct, labels, drawn, settings.bandwidth)
     tail = (1 - settings.confidence) / 2
-    place: dict[str, Any] = {
-        "benchmark": name,
-        "n_items": n_items,
-        "n_respondents": len(observed),
-    }
     left_out = np.array([np.delete(observed, i) for i in range(len(observed))])
+    place: dict[str, Any] = {"n_items": n_items, "n_respondents": len(observed)}
     for what, function in (("mean", np.mean), ("variance", _variance)):
         value, draws = float(function(observed)), function(again, axis=0)
         low, high = value + np.quantile(draws, [tail, 1 - tail]) - draws.mean()
@@ -293,11 +282,7 @@ def _row(
         place[f"{what}_high"] = max(min(float(high), 1), value)
         place[f"{what}_loo_low"] = min(float(others.min()), value)
         place[f"{what}_loo_high"] = max(float(others.max()), value)
-    place["variance_noise"] = float(_variance(again - again.mean(axis=1, keepdims=True)).mean())
-    place["null_median"] = float(cells["null_median"].mean())
-    place |= _matched(correct, labels, settings, rng)
-    counts = cells["verdict"].value_counts()
-    return place | {column: int(counts.get(text, 0)) for column, text in VERDICTS.items()}
+    return place | _matched(correct, labels, settings, rng)
 
 
 def _matched(

@@ -100,9 +100,7 @@ def respondent_table() -> Table:
     """Return the respondents that are no models, for ``harmony models``."""
     from harmony_utils.respondents import PREFIX, list_respondents
 
-    table = Table(
-        "name", "what answers", title="Rules, no language models: no affinity of their own"
-    )
+    table = Table("name", "what answers", title="Rules, no language models: no own affinity")
     for found in list_respondents():
         table.add_row(PREFIX + found.name, found.title)
     return table

@@ -91,7 +91,7 @@ def plane_reading(plane: Plane) -> str:
     """
     table, cells, trend = plane.table, plane.cells, plane.correlation
     top, bottom = table.iloc[0], table.iloc[-1]
-    noisy = int((table["variance"] <= table["variance_noise"]).sum())
+    noisy = int((table["variance"] <= table["null_variance"]).sum())
     uneven, sure = int(table["uneven"].sum()), int(table["uneven_holm"].sum())
     known = "cannot be told" if trend.rho is None else f"{signed(trend.rho)}"
     test = "" if trend.p_value is None else f" (p = {p_text(trend.p_value)})"
@@ -103,8 +103,8 @@ def plane_reading(plane: Plane) -> str:
         f"distinguishable from even, {int(table['cannot_tell'].sum())} cannot tell; chance alone "
         f"would call about {LEVEL * len(cells):.0f} uneven. {sure} stay uneven after correction "
         "for the number of verdicts.",
-        f"In {noisy} of {len(table)} benchmarks respondents differ no more than the draw of "
-        "questions alone would make them differ.",
+        f"In {noisy} of {len(table)} benchmarks respondents differ no more than shuffled "
+        "labels would make them differ.",
         f"Rank correlation of mean and variance: {known}{test}.",
     ]
     return " ".join(parts)
