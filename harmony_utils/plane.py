@@ -85,9 +85,8 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
     Plane
         ``table`` has, by falling mean: ``benchmark``, ``n_items``, ``n_respondents``, ``mean`` and
         ``variance`` (unbiased) of HARMONY, with ``_low`` and ``_high`` from resampled items and
-        ``_loo_low`` and ``_loo_high`` from leaving out one respondent; ``null_median`` and
-        ``null_variance``, what shuffled labels give: the mean over respondents of HARMONY's median,
-        and the mean over shuffles of its variance; ``mean_matched`` and ``variance_matched`` at
+        ``_loo_low`` and ``_loo_high`` from leaving out one respondent; ``null_mean`` and
+        ``null_variance``, what shuffled labels give, averaged over shuffles; ``mean_matched`` and ``variance_matched`` at
         ``n_matched`` items; counts ``even``, ``uneven`` and ``cannot_tell``, and ``uneven_holm``,
         those still uneven after Holm's correction over all cells.
 
@@ -137,7 +136,7 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
             {
                 "benchmark": name,
                 **_place(found["harmony"].to_numpy(), correct, labels, settings),
-                "null_median": float(found["null_median"].mean()),
+                "null_mean": float(nulls.mean()),
                 "null_variance": float(_variance(nulls).mean()),
                 **{column: int((found["verdict"] == v).sum()) for column, v in VERDICTS.items()},
             }

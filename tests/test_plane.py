@@ -90,10 +90,9 @@ def test_respondents_that_differ_by_chance_alone_vary_as_under_the_null():
         (f"b{b}", f"r{r}", i, float(rng.random() < 0.5), i % 4)
         for b in range(20) for r in range(6) for i in range(120)
     ]  # fmt: skip
-    plane = benchmark_plane(pd.DataFrame(rows, columns=[*COLUMNS, "shared"]), QUICK)
-    table = plane.table
-    assert 0.7 < table["variance"].mean() / table["null_variance"].mean() < 1.3
-    assert table["mean"].mean() == pytest.approx(plane.cells["null_median"].mean(), abs=0.02)
+    table = benchmark_plane(pd.DataFrame(rows, columns=[*COLUMNS, "shared"]), QUICK).table
+    assert 0.6 < table["variance"].mean() / table["null_variance"].mean() < 1.6
+    assert table["mean"].mean() == pytest.approx(table["null_mean"].mean(), abs=0.015)
     assert table["uneven"].sum() <= 14  # 6 of 120 expected
 
 

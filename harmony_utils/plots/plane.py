@@ -207,7 +207,9 @@ def plane_means(means: pd.DataFrame) -> tuple[Figure, str]:
     axes.hlines(places, means.min(axis=1), means.max(axis=1), color=AMBER, linewidth=1.2, zorder=1)
     for number, column in enumerate(means):
         style = {**series_style(number), "linestyle": "none"}
-        axes.plot(means[column], places, markersize=6.5, label=str(column), **style)
+        size = 9.5 if number == 0 else 6  # so that a later mark on it does not hide it
+        axes.plot(means[column], places, markersize=size, label=str(column), **style)
+    axes.margins(y=0.08)
     axes.set_yticks(places, [plain_text(str(name), 24) for name in means.index])
     axes.invert_yaxis()
     axes.set_xlabel("mean of HARMONY over respondents")
