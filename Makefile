@@ -55,9 +55,10 @@ lint: setup ## style of code and notebooks
 lab: setup ## open the chapters in JupyterLab
 	@$(BIN)/jupyter lab notebooks
 
-recorded: setup ## compute the recorded results again (about an hour)
+recorded: setup ## compute the recorded results again (hours)
 	@$(BIN)/python results/record.py
 	@$(BIN)/python results/record_validation.py
+	@$(BIN)/python results/record_panel.py
 
 lock: ## resolve all versions again
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate \

@@ -5,7 +5,8 @@ Each directive takes one argument and puts Markdown in its place:
 - ``settings-table STAGE``: every parameter of a stage, from :mod:`harmony_utils.settings`;
 - ``benchmark-table offline`` or ``hub``: the catalogue of benchmarks;
 - ``benchmark-licences offline`` or ``hub``: their licences and papers;
-- ``model-table offline`` or ``hub``: the catalogue of models;
+- ``model-table offline``, ``hub`` or ``rules``: the catalogue of models, and what answers without
+  one;
 - ``package-docstring MODULE: HEADING``: one section of a module's docstring.
 
 For the API page it also lets docstrings name a function without the module it is defined in, as
@@ -27,6 +28,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
+from harmony_utils.respondents import PREFIX, list_respondents
 from harmony_utils.scoring.catalogue import list_models
 from harmony_utils.settings import AuditSettings
 from harmony_utils.sources import list_benchmarks
@@ -98,7 +100,11 @@ def benchmark_licences(where: str) -> str:
 
 
 def model_table(where: str) -> str:
-    """Return one row per model that is packaged (``offline``) or on a hub (``hub``)."""
+    """Return one row per model that is packaged (``offline``) or on a hub (``hub``), or per rule
+    (``rules``)."""
+    if where == "rules":
+        rules = [[f"`{PREFIX}{rule.name}`", rule.title] for rule in list_respondents()]
+        return _table(["name", "what answers"], rules)
     rows = [
         [
             f"`{entry.name}`",

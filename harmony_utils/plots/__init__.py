@@ -20,6 +20,7 @@ from harmony_utils.plots.harmony import (
     subdomain_accuracy,
 )
 from harmony_utils.plots.overview import method_overview
+from harmony_utils.plots.plane import benchmark_plane, plane_means, plane_verdicts
 from harmony_utils.plots.predictions import (
     answer_margins,
     distribution_examples,
@@ -46,6 +47,7 @@ __all__ = [
     "answer_margins",
     "band_shares",
     "bandwidth_curve",
+    "benchmark_plane",
     "cluster_choice",
     "distribution_examples",
     "divergence_histogram",
@@ -61,6 +63,8 @@ __all__ = [
     "number_agreement",
     "option_length_effect",
     "partition_comparison",
+    "plane_means",
+    "plane_verdicts",
     "pruning_ladder",
     "ranking_forest",
     "recovery_lines",

@@ -18,6 +18,7 @@ from harmony_utils.partition import STABLE_ARI, spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.reading import verdict_sentence
 from harmony_utils.recluster import reclustered_interval
+from harmony_utils.respondents import respond
 from harmony_utils.runs import Run
 from harmony_utils.stages import stratified
 from harmony_utils.stages.variants import VARIANT_STEPS, compute_sensitivity, compute_variant
@@ -31,6 +32,10 @@ def _write_parquet(path: Path, table: pd.DataFrame) -> None:
 
 
 def _compute_predictions(audit: Audit) -> None:
+    if audit.is_rule:
+        answers = respond(audit.model, audit.benchmark, audit.settings("predictions"))
+        answers.save(audit.run.path("predictions.parquet"))
+        return
     scores = scoring.score(
         audit.language_model,
         audit.benchmark,
