@@ -106,9 +106,12 @@ def test_agreement_with_mirt():
     assert np.corrcoef(ours[clear], theirs[clear])[0, 1] > 0.995
     # theirs are maximum-likelihood slopes, ours are drawn together: alike in order
     assert spearmanr(fit.slope, slope).statistic > 0.95
-    assert np.abs(ours - theirs)[clear].mean() < 0.1
-    truth = panel.difficulty[clear]
-    assert np.abs(ours[clear] - truth).mean() < np.abs(theirs[clear] - truth).mean() + 0.01
+    # mirt's 21 nodes leave its scale off with 500 items, so scales are matched by mean and spread
+    theirs, ours, truth = theirs[clear], ours[clear], panel.difficulty[clear]
+    linked = (theirs - theirs.mean()) / theirs.std() * ours.std() + ours.mean()
+    assert np.abs(ours - linked).mean() < 0.06
+    linked = (theirs - theirs.mean()) / theirs.std() * truth.std() + truth.mean()
+    assert np.abs(ours - truth).mean() < 1.1 * np.abs(linked - truth).mean()
 
 
 def test_an_all_right_and_an_all_wrong_item_stay_finite():
@@ -354,13 +357,13 @@ def test_the_distance_bounds_what_scores_can_differ_by():
         assert abs(ours - wanted) <= value / 4 + 1e-3
 
 
-@pytest.mark.parametrize(("n_models", "seeds"), [(12, 14), (36, 14)])
+@pytest.mark.parametrize(("n_models", "seeds"), [(12, 10), (36, 10)])
 def test_intervals_of_the_mismatch_cover(n_models, seeds):
     covered = []
     for seed in range(seeds):
-        panel = simulate_panel(n_models, 100, random_state=200 + seed)
+        panel = simulate_panel(n_models, 80, random_state=200 + seed)
         fit = fit_difficulty(panel.responses)
-        resamples = resampled_fits(panel.responses, fit, n_resamples=10)
+        resamples = resampled_fits(panel.responses, fit, n_resamples=8)
         found = measure_mismatch(fit, WIDE, resamples=resamples)
         truth = wasserstein(panel.difficulty, WIDE)
         covered.append(
@@ -423,10 +426,10 @@ def holed(rng, n_items, low=0.0, high=1.6):
 
 def test_a_hole_is_found_and_none_is_invented():
     called, false, few = 0, 0, 0
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         panel = simulate_panel(100, 250, difficulty=holed(rng, 250), random_state=seed)
-        for gap in find_gaps(fit_difficulty(panel.responses), WIDE, n_chance=60):
+        for gap in find_gaps(fit_difficulty(panel.responses), WIDE, n_chance=40):
             called += gap.kind == "soft" and gap.verdict == "gap" and gap.low < 0.8 < gap.high
         even = simulate_panel(100, 250, difficulty=rng.uniform(-3, 3, 250), random_state=seed)
         fit = fit_difficulty(even.responses)
@@ -436,9 +439,9 @@ def test_a_hole_is_found_and_none_is_invented():
         found = find_gaps(fit_difficulty(panel.responses), inner, n_chance=60)
         few += any(gap.verdict == "gap" for gap in found)
         assert any("not resolvable with 8 models" in gap.sentence for gap in found)
-    assert called >= 4
-    assert false <= 1
-    assert few <= 1
+    assert called >= 3
+    assert false == 0
+    assert few == 0
 
 
 def test_a_gap_says_what_it_takes():

@@ -13,6 +13,7 @@ from matplotlib.text import Text
 
 from harmony_utils import plots
 from harmony_utils.comparison import compare_partitions
+from harmony_utils.difficulty import audit_difficulty, simulate_panel, uniform_target
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import harmony, subdomain_table
 from harmony_utils.partition import random_partition, spectral_partition
@@ -34,6 +35,8 @@ PARTITION = spectral_partition(AFFINITY, max_clusters=8, n_stability=2)
 CORRECT = (np.random.default_rng(1).random(100) < np.array([0.8, 0.6, 0.5, 0.3])[GROUPS]) * 1.0
 MANY = np.arange(100) % 20
 LENGTHS = np.array([[3, 9, 5, 7], [4, 1, 2, np.nan], [8, 6, 4, 2]] * 20, dtype=float)
+PANEL = simulate_panel(12, 60, random_state=1, wrong_keys=0.05)
+DIFFICULTY = audit_difficulty(PANEL.responses, n_resamples=0, targets=[uniform_target(-3, 3)])
 EXAMPLE = (
     "Which organ pumps blood for $5?",
     [" heart", " lung", "\n", "心"],
@@ -139,6 +142,12 @@ FIGURES = {
         )
     ),
     "verdicts_by_choice": lambda: plots.verdicts_by_choice(specification_table()),
+    "item_curves": lambda: plots.item_curves(DIFFICULTY.fit, DIFFICULTY.fit.items[:4]),
+    "item_curves, one": lambda: plots.item_curves(DIFFICULTY.fit, ["item-7"]),
+    "information_curve": lambda: plots.information_curve(DIFFICULTY.information, DIFFICULTY.target),
+    "wright_map": lambda: plots.wright_map(DIFFICULTY.fit, DIFFICULTY.posterior),
+    "band_shares": lambda: plots.band_shares(DIFFICULTY.bands),
+    "gap_chart": lambda: plots.gap_chart(DIFFICULTY.posterior, DIFFICULTY.target, DIFFICULTY.gaps),
     "method_overview": plots.method_overview,
     "ranking_forest": lambda: plots.ranking_forest(rankings(), heading="Which is above?"),
     "number_agreement": lambda: plots.number_agreement(agreements(), rankings()),
@@ -291,3 +300,5 @@ def test_a_figure_without_words_is_refused(alt, caption):
     figure, _ = plots.answer_margins(np.array([0.5, 1.0]), np.array([1.0, 0.0]))
     with pytest.raises(InputError, match="alt text"):
         plots.figure_html(figure, alt, caption=caption)
+    with pytest.raises(InputError, match="one to eight of the fitted items"):
+        plots.item_curves(DIFFICULTY.fit, ["no such item"])

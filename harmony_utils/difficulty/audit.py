@@ -34,6 +34,9 @@ from harmony_utils.difficulty.weighing import band_table, information_table
 from harmony_utils.errors import InputError, RefusedError
 from harmony_utils.files import write_atomically, write_json
 
+FEW_MODELS = 10
+"""Below this many models slopes are hardly known; it is flagged."""
+
 WIDE = (-3.0, 3.0)
 """Range of the uniform target that is always reported, in standard deviations of the pool."""
 
@@ -105,7 +108,7 @@ class DifficultyAudit:
                 "flat_items": flat_items(self.fit),
                 "checks": self.checks.to_dict() if self.checks else None,
             },
-            "flags": list(self.responses.flags),
+            "flags": [*self.responses.flags, *_few_models(n_models)],
             "mismatch": mismatch,
             "gaps": [gap.to_dict() for gap in self.gaps],
             "purpose_score": purpose,
@@ -229,6 +232,16 @@ def audit_difficulty(
         if n_simulations
         else None,
     )
+
+
+def _few_models(n_models: int) -> list[dict[str, Any]]:
+    if n_models >= FEW_MODELS:
+        return []
+    sentence = (
+        f"{n_models} models hardly know a slope: most suspected keys are chance, and intervals "
+        "assume the population of items is right"
+    )
+    return [{"flag": "few-models", "sentence": sentence, "names": []}]
 
 
 def _purpose(

@@ -153,11 +153,16 @@ def wright_map(fit: DifficultyFit, posterior: DifficultyPosterior) -> tuple[Figu
         markersize=5,
         linewidth=1.2,
     )
-    if len(order) <= 10:
-        for place, model in zip(across, order, strict=True):
-            name = plain_text(fit.models[model], 16)
-            spot = (place, fit.ability[model] + 1.96 * fit.ability_se[model])
-            left.annotate(name, spot, (0, 4), textcoords="offset points", fontsize=7, ha="center")
+    for rank, side in ((0, "left"), (-1, "right")):
+        model = order[rank]
+        edge = fit.ability[model] + (1.96 if rank else -1.96) * fit.ability_se[model]
+        left.annotate(
+            plain_text(fit.models[model], 16),
+            (across[rank], np.clip(edge, -4.2, 4.2)),
+            (0, 5 if rank else -14),
+            textcoords="offset points",
+            ha=side,
+        )
     left.set_xlim(-0.1, 1.1)
     left.set_xticks([])
     left.set_ylabel("ability and difficulty")
@@ -175,9 +180,10 @@ def wright_map(fit: DifficultyFit, posterior: DifficultyPosterior) -> tuple[Figu
     light_grid(right, "y")
     low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
     alt = (
-        f"Two panels on one scale. {len(order)} models lie between {fit.ability.min():.1f} and "
-        f"{fit.ability.max():.1f}; of {len(posterior.places)} items the middle eight tenths lie "
-        f"between {low:.1f} and {high:.1f}, half of them above {middle:.1f}."
+        f"Two panels on one scale. {len(order)} models lie between {fit.ability.min():.1f} "
+        f"({fit.models[order[0]]}) and {fit.ability.max():.1f} ({fit.models[order[-1]]}); of "
+        f"{len(posterior.places)} items the middle eight tenths lie between {low:.1f} and "
+        f"{high:.1f}, half of them above {middle:.1f}."
     )
     return figure, alt
 

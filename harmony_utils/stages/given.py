@@ -119,7 +119,12 @@ def audit_given(audit: Audit, partition: GivenPartition = "embeddings") -> Given
     predictions = audit.predictions()
     found = given_partition(audit.benchmark, partition, audit.settings("clustering"))
     settings = audit.settings("harmony")
-    result = harmony(predictions.correct, found.labels, **settings.model_dump())
+    result = harmony(
+        predictions.correct,
+        found.labels,
+        groups=audit.groups(),
+        **settings.model_dump(exclude={"recluster"}),
+    )
     done = GivenAudit(predictions, partition, found, result)
     labels = pd.DataFrame({"key": audit.benchmark.keys(), "label": found.labels})
     write_atomically(
