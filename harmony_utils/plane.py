@@ -88,8 +88,8 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
         ``_loo_low`` and ``_loo_high`` from leaving out one respondent; ``null_mean`` and
         ``null_variance``, what shuffled labels give, averaged over shuffles; ``mean_matched`` and
         ``variance_matched`` at ``n_matched`` items; counts ``even``, ``uneven`` and
-        ``cannot_tell``, and ``uneven_holm``,
-        those still uneven after Holm's correction over all cells.
+        ``cannot_tell``, and ``uneven_holm``, those still uneven after Holm's correction over all
+        cells.
 
     Raises
     ------
