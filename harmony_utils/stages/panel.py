@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.comparison import co_membership, shared_affinity
+from harmony_utils.difficulty.responses import Responses, responses_from_table
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json
 from harmony_utils.partition import spectral_partition
 from harmony_utils.predictions import Predictions
-from harmony_utils.runs import RUN_FILE, Run, recorded_folder
+from harmony_utils.runs import RUN_FILE, Run, find_runs, recorded_folder
 from harmony_utils.similarity import affinity_from_divergence
 
 PARTITIONS = ("shared", "embeddings", "own", "subjects")
@@ -60,6 +61,42 @@ def recorded_panel(benchmark: str) -> pd.DataFrame:
         If the benchmark is not in the panel.
     """
     return pd.read_parquet(_file(benchmark))
+
+
+def panel_responses(benchmark: str) -> Responses:
+    """Return the recorded answers to a benchmark as a matrix of respondents and items.
+
+    Parameters
+    ----------
+    benchmark : str
+        One of :func:`recorded_benchmarks`.
+
+    Returns
+    -------
+    Responses
+        The panel, and whatever further models were recorded on the same questions, such as early
+        exits. Items have their native ids; the family of a rule is ``rule``, that of an early exit
+        the name of its model.
+
+    Raises
+    ------
+    InputError
+        If the benchmark is not in the panel.
+    """
+    panel = recorded_panel(benchmark)
+    columns = {"respondent": "model", "native_id": "item"}
+    tables = [panel.rename(columns=columns)[["model", "item", "correct", "subject"]]]
+    known, keys = set(panel["respondent"]), set(panel["key"])
+    for run in find_runs(recorded_folder(), benchmark):
+        predictions = Predictions.load(run.path("predictions.parquet"))
+        name = predictions.meta["model"]["name"]
+        if name not in known and set(predictions.table["key"]) == keys:
+            table = predictions.table.rename(columns={"native_id": "item"}).assign(model=name)
+            tables.append(table[["model", "item", "correct", "subject"]])
+    whole = pd.concat([table.astype({"subject": object}) for table in tables], ignore_index=True)
+    base = whole["model"].str.partition("#")[0]
+    family = base.mask(base.str.startswith("respondent:"), "rule")
+    return responses_from_table(whole.assign(family=family))
 
 
 def panel_answers(benchmarks: Sequence[str] = ()) -> pd.DataFrame:
