@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from harmony_utils import difficulty_commands, log_commands
+from harmony_utils import difficulty_commands, log_commands, plane_commands
 from harmony_utils.errors import HarmonyError, InputError
 from harmony_utils.progress import PROGRESS_VARIABLE
 from harmony_utils.settings import ANALYSES, STAGES, parse_assignments
@@ -74,20 +74,24 @@ def audit(
         bool, typer.Option("--from-logs", help="Audit evaluation logs; no model is loaded.")
     ] = False,
     partition: Annotated[
-        str, typer.Option(help="With --from-logs: subjects, embeddings or options.")
+        str,
+        typer.Option(
+            help="A given partition: subjects or embeddings; with --from-logs also options."
+        ),
     ] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Audit one model on one benchmark: six stages, each an executed notebook.
 
-    With --from-logs PATH… audit the evaluation logs of other tools instead.
+    With --from-logs PATH… audit the evaluation logs of other tools instead. With --partition
+    measure HARMONY over subjects or embeddings, which also works for respondent:NAME.
     """
     settings = parse_assignments(parameters or [], sections=STAGES)
     if from_logs:
         log_commands.audit_from_logs(paths or [], out_dir, settings, partition, as_json)
         return
-    if paths or partition:
-        raise InputError(f"{(paths or [partition])[0]}: say --from-logs to audit evaluation logs")
+    if paths:
+        raise InputError(f"{paths[0]}: say --from-logs to audit evaluation logs")
     from harmony_utils import pipeline
     from harmony_utils.stages import open_audit
 
@@ -98,6 +102,10 @@ def audit(
         run_dir=str(out_dir or ""),
         use_recorded=False,
     )
+    if partition:
+        plane_commands.audit_given_partition(opened, settings, partition, as_json)
+        return
+    opened.require_distributions()
     with _shown_progress() as on_event:
         pipeline.run_stages(opened, settings, benchmark=benchmark, limit=limit, on_event=on_event)
     found = pipeline.summary(opened)
@@ -163,11 +171,16 @@ def book(
 @app.command()
 def models(as_json: JsonFlag = False) -> None:
     """List models: ready offline, or needing a hub. Other folders and hub ids work too."""
+    from harmony_utils.respondents import PREFIX, list_respondents
     from harmony_utils.scoring.catalogue import installed, list_models
 
     entries = list_models()
     if as_json:
         dumped = [{**e.model_dump(), "memory_gb": round(e.memory_gb(), 1)} for e in entries]
+        dumped += [
+            {"name": PREFIX + rule.name, "title": rule.title, "family": "rule", "offline": True}
+            for rule in list_respondents()
+        ]
         print(json.dumps(dumped, ensure_ascii=False))
         return
     table = Table(
@@ -192,6 +205,7 @@ def models(as_json: JsonFlag = False) -> None:
             entry.licence,
         )
     out.print(table)
+    out.print(plane_commands.respondent_table())
 
 
 @app.command()
@@ -249,6 +263,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 
 log_commands.register(app)
 difficulty_commands.register(app)
+plane_commands.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,13 +5,16 @@ Every function returns a paragraph or list in Markdown, for a notebook, a card o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from harmony_utils.harmony import HarmonyResult
 from harmony_utils.rebalance import holm
 from harmony_utils.specifications import CHOICE_NAMES
+
+if TYPE_CHECKING:
+    from harmony_utils.plane import Plane
 
 LEVEL = 0.05
 """A p-value up to this, adjusted for the number of tests, is called significant."""
@@ -71,6 +74,40 @@ def harmony_reading(result: HarmonyResult) -> str:
             "score. Read the accuracies instead."
         )
     return " ".join(part for part in parts if part)
+
+
+def plane_reading(plane: Plane) -> str:
+    """Say what a benchmark plane shows, and how much of it could be chance.
+
+    Parameters
+    ----------
+    plane : Plane
+        From :func:`~harmony_utils.plane.benchmark_plane`.
+
+    Returns
+    -------
+    str
+        Extremes, verdicts, noise and the correlation of mean and variance.
+    """
+    table, cells, trend = plane.table, plane.cells, plane.correlation
+    top, bottom = table.iloc[0], table.iloc[-1]
+    noisy = int((table["variance"] <= table["variance_noise"]).sum())
+    uneven, sure = int(table["uneven"].sum()), int(table["uneven_holm"].sum())
+    known = "cannot be told" if trend.rho is None else f"{signed(trend.rho)}"
+    test = "" if trend.p_value is None else f" (p = {p_text(trend.p_value)})"
+    parts = [
+        f"**{_count(len(table), 'benchmark')}, {cells['respondent'].nunique()} respondents, "
+        f"partition {plane.partition}.** Mean HARMONY goes from {bottom['mean']:.3f} "
+        f"({bottom['benchmark']}) to {top['mean']:.3f} ({top['benchmark']}).",
+        f"Of {len(cells)} verdicts {uneven} are uneven, {int(table['even'].sum())} not "
+        f"distinguishable from even, {int(table['cannot_tell'].sum())} cannot tell; chance alone "
+        f"would call about {LEVEL * len(cells):.0f} uneven. {sure} stay uneven after correction "
+        "for the number of verdicts.",
+        f"In {noisy} of {len(table)} benchmarks respondents differ no more than the draw of "
+        "questions alone would make them differ.",
+        f"Rank correlation of mean and variance: {known}{test}.",
+    ]
+    return " ".join(parts)
 
 
 def verdict_sentence(result: HarmonyResult) -> str:

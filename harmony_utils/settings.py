@@ -224,6 +224,26 @@ class SensitivitySettings(StageSettings):
         return value
 
 
+class PlaneSettings(StageSettings):
+    """Many respondents on many benchmarks; no part of an audit."""
+
+    partition: Literal["shared", "embeddings", "own", "subjects"] = Field(
+        "shared", description="labels: shared by the models, embeddings, each model's own, subjects"
+    )
+    bandwidth: float = Field(0.1, gt=0, description="b, the width of the kernel in accuracy")
+    n_null: int = Field(
+        1000,
+        ge=100,
+        description="label shuffles behind each verdict, more where many are corrected",
+    )
+    n_bootstrap: int = Field(500, ge=100, description="resamples of items behind the bands")
+    n_matched: int = Field(100, ge=10, description="questions at which benchmarks are compared")
+    n_matched_draws: int = Field(200, ge=20, description="draws of that many questions")
+    min_respondents: int = Field(3, ge=3, description="respondents a benchmark must have")
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="coverage of every band")
+    random_state: int = Field(0, ge=0, description="seed")
+
+
 class AuditSettings(StageSettings):
     """All settings of one audit, a section per stage."""
 

@@ -13,6 +13,7 @@ from harmony_utils.plots.harmony import (
     subdomain_accuracy,
 )
 from harmony_utils.plots.overview import method_overview
+from harmony_utils.plots.plane import benchmark_plane, plane_means, plane_verdicts
 from harmony_utils.plots.predictions import (
     answer_margins,
     distribution_examples,
@@ -32,6 +33,7 @@ __all__ = [
     "affinity_heatmap",
     "answer_margins",
     "bandwidth_curve",
+    "benchmark_plane",
     "cluster_choice",
     "distribution_examples",
     "divergence_histogram",
@@ -43,6 +45,8 @@ __all__ = [
     "method_overview",
     "option_length_effect",
     "partition_comparison",
+    "plane_means",
+    "plane_verdicts",
     "pruning_ladder",
     "scaling_trend",
     "show",

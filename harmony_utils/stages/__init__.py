@@ -6,6 +6,14 @@ folder, then in the results recorded with this project, and computed only if nei
 
 from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
 from harmony_utils.stages.competitors import Competitors, competing_partitions
+from harmony_utils.stages.given import GivenAudit, audit_given, given_partition
+from harmony_utils.stages.panel import (
+    panel_answers,
+    recorded_about,
+    recorded_benchmarks,
+    recorded_panel,
+    run_answers,
+)
 from harmony_utils.stages.results import (
     Affinity,
     Rebalancing,
@@ -19,11 +27,19 @@ __all__ = [
     "Affinity",
     "Audit",
     "Competitors",
+    "GivenAudit",
     "Rebalancing",
     "Scaling",
     "Sensitivity",
     "Step",
+    "audit_given",
     "competing_partitions",
+    "given_partition",
     "open_audit",
+    "panel_answers",
+    "recorded_about",
+    "recorded_benchmarks",
     "recorded_calibration",
+    "recorded_panel",
+    "run_answers",
 ]

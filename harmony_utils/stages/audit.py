@@ -19,6 +19,7 @@ from harmony_utils.items import Benchmark
 from harmony_utils.naming import SubdomainName
 from harmony_utils.partition import Partition
 from harmony_utils.predictions import Predictions
+from harmony_utils.respondents import identify_respondent, is_respondent
 from harmony_utils.runs import (
     Run,
     default_folder,
@@ -115,9 +116,10 @@ class Audit:
         use_recorded: bool = True,
     ) -> None:
         self.model = model
+        self.is_rule = is_respondent(model)
         self.benchmark: Benchmark = load_benchmark(benchmark, limit=limit)
         self.identity = {
-            "model": identify_model(model),
+            "model": identify_respondent(model) if self.is_rule else identify_model(model),
             "benchmark": {
                 "name": self.benchmark.name,
                 "n_items": len(self.benchmark),
@@ -177,6 +179,8 @@ class Audit:
 
     def ensure(self, name: str) -> None:
         """Make a step's files be there: reuse, adopt a recorded result, or compute."""
+        if name != "predictions":
+            self.require_distributions()
         for need in STEPS[name].needs:
             self.ensure(need)
         if name == "sensitivity":
@@ -194,6 +198,7 @@ class Audit:
         """Compute a step from its inputs, whether or not it is finished already."""
         step = STEPS[name]
         key = self.key(name)
+        files = [file for file in step.files if not (self.is_rule and file == "distributions.npy")]
         with self.run.lock():
             self._introduce()
             started = time.monotonic()
@@ -201,12 +206,27 @@ class Audit:
             self.run.finish(
                 name,
                 key=key,
-                files=list(step.files),
+                files=files,
                 settings=self.settings(step.stage).model_dump(mode="json"),
                 seconds=round(time.monotonic() - started, 2),
             )
         unfinished = "parts" if name == "predictions" else f"parts-{name}"
         shutil.rmtree(self.run.path(unfinished), ignore_errors=True)
+
+    def require_distributions(self) -> None:
+        """Refuse a respondent that is a rule, for what takes a distribution over a vocabulary.
+
+        Raises
+        ------
+        InputError
+            With what the respondent can have instead.
+        """
+        if self.is_rule:
+            raise InputError(
+                f"{self.model}: a rule has no distribution over a vocabulary, so no affinity and "
+                "no subdomains of its own; it has predictions, and HARMONY over a given partition "
+                "(--partition embeddings or subjects)"
+            )
 
     def _introduce(self) -> None:
         """Write who is audited into ``run.json``."""
@@ -228,6 +248,7 @@ class Audit:
 
         Recorded results leave them out, so this may have to score the benchmark.
         """
+        self.require_distributions()
         self.ensure("predictions")
         path = self.run.path("distributions.npy")
         if not path.exists():

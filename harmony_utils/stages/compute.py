@@ -15,6 +15,7 @@ from harmony_utils.files import read_json, write_array, write_atomically, write_
 from harmony_utils.partition import STABLE_ARI, spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.reading import verdict_sentence
+from harmony_utils.respondents import respond
 from harmony_utils.runs import Run
 from harmony_utils.stages.variants import VARIANT_STEPS, compute_sensitivity, compute_variant
 
@@ -27,6 +28,10 @@ def _write_parquet(path: Path, table: pd.DataFrame) -> None:
 
 
 def _compute_predictions(audit: Audit) -> None:
+    if audit.is_rule:
+        answers = respond(audit.model, audit.benchmark, audit.settings("predictions"))
+        answers.save(audit.run.path("predictions.parquet"))
+        return
     scores = scoring.score(
         audit.language_model,
         audit.benchmark,
