@@ -2,9 +2,11 @@
 
 import re
 import warnings
+from functools import lru_cache
 from html import escape
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -13,6 +15,8 @@ from matplotlib.text import Text
 from harmony_utils import plots
 from harmony_utils.comparison import compare_partitions
 from harmony_utils.errors import InputError
+from harmony_utils.filling import Budget, TextSpace
+from harmony_utils.filling.experiments import simulate_filling
 from harmony_utils.harmony import harmony, subdomain_table
 from harmony_utils.partition import random_partition, spectral_partition
 from harmony_utils.plots.style import WIDTH, plain_text
@@ -22,6 +26,7 @@ from harmony_utils.scaling import scaling_table
 from harmony_utils.sensitivity import multiverse
 from harmony_utils.settings import ClusteringSettings, HarmonySettings, SensitivitySettings
 from harmony_utils.similarity import affinity_from_divergence, jeffreys_divergence
+from harmony_utils.sources import load_benchmark
 from harmony_utils.spectral import spectral_embedding
 
 RNG = np.random.default_rng(0)
@@ -38,6 +43,13 @@ EXAMPLE = (
     [" heart", " lung", "\n", "心"],
     [0.6, 0.2, 0.1, 0.05],
 )
+
+
+@lru_cache
+def filling_trial():
+    quiz = load_benchmark("redundantqa").sample(60)
+    budget = Budget(proposals=15, measured=8, rounds=1)
+    return simulate_filling(quiz, TextSpace("hashed"), n_models=20, budget=budget)
 
 
 def runs(**axis):
@@ -138,6 +150,22 @@ FIGURES = {
         )
     ),
     "verdicts_by_choice": lambda: plots.verdicts_by_choice(specification_table()),
+    "aimed_and_measured": lambda: plots.aimed_and_measured(filling_trial().filling),
+    "originals_and_additions": lambda: plots.originals_and_additions(
+        np.linspace(-3, 0.5, 60),
+        np.array([1.0, 1.2, 1.9]),
+        filling_trial().target,
+        filling_trial().filling,
+    ),
+    "aim_by_panel": lambda: plots.aim_by_panel(
+        pd.DataFrame(
+            {
+                "how": ["aimed, measured", "random, measured"] * 4,
+                "n_models": np.repeat([12, 40], 4),
+                "hits": [0.5, 0.1, 0.4, 0.2, 0.6, 0.1, 0.7, 0.0],
+            }
+        )
+    ),
     "method_overview": plots.method_overview,
 }
 

@@ -11,13 +11,10 @@ from harmony_utils.difficulty.checks import (
 )
 from harmony_utils.difficulty.coverage import Gap, find_gaps, headroom, raw_gap, soft_gaps
 from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty, score_models
+from harmony_utils.difficulty.loading import load_responses
 from harmony_utils.difficulty.mismatch import (
     Mismatch,
     Target,
-    band_table,
-    resampled_fits,
-    detectable_gain,
-    information_table,
     measure_mismatch,
     pool_target,
     uniform_target,
@@ -32,13 +29,15 @@ from harmony_utils.difficulty.purpose import (
     purpose_scores,
     purpose_weights,
 )
+from harmony_utils.difficulty.resampling import resampled_fits
 from harmony_utils.difficulty.responses import (
     Responses,
-    load_responses,
     responses_from_matrix,
     responses_from_table,
 )
+from harmony_utils.difficulty.simulation import SimulatedPanel, simulate_panel
 from harmony_utils.difficulty.subset import choose_by_information, compare_subsets, estimate_score
+from harmony_utils.difficulty.weighing import band_table, detectable_gain, information_table
 
 __all__ = [
     "DifficultyAudit",
@@ -49,10 +48,10 @@ __all__ = [
     "Mismatch",
     "Purpose",
     "Responses",
+    "SimulatedPanel",
     "Target",
     "audit_difficulty",
     "band_table",
-    "resampled_fits",
     "check_fit",
     "choose_by_information",
     "compare_subsets",
@@ -74,9 +73,11 @@ __all__ = [
     "purpose_scores",
     "purpose_weights",
     "raw_gap",
+    "resampled_fits",
     "responses_from_matrix",
     "responses_from_table",
     "score_models",
+    "simulate_panel",
     "soft_gaps",
     "suspected_keys",
     "uniform_target",

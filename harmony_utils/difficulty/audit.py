@@ -17,9 +17,6 @@ from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
 from harmony_utils.difficulty.mismatch import (
     Mismatch,
     Target,
-    band_table,
-    resampled_fits,
-    information_table,
     measure_mismatch,
     pool_target,
     uniform_target,
@@ -31,7 +28,9 @@ from harmony_utils.difficulty.purpose import (
     purpose_scores,
     purpose_weights,
 )
+from harmony_utils.difficulty.resampling import resampled_fits
 from harmony_utils.difficulty.responses import Responses
+from harmony_utils.difficulty.weighing import band_table, information_table
 from harmony_utils.errors import InputError, RefusedError
 from harmony_utils.files import write_atomically, write_json
 
@@ -57,7 +56,7 @@ class DifficultyAudit:
     mismatches : list of Mismatch
         The headline's first, then those to the other targets.
     bands, information : DataFrame
-        See :mod:`harmony_utils.difficulty.mismatch`.
+        See :mod:`harmony_utils.difficulty.weighing`.
     gaps : list of Gap
         See :func:`~harmony_utils.difficulty.coverage.find_gaps`.
     suspects : DataFrame

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from harmony_utils.difficulty.fit import DifficultyFit
-from harmony_utils.difficulty.mismatch import Target, detectable_gain
+from harmony_utils.difficulty.mismatch import LEVELS, Target
 from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
+from harmony_utils.difficulty.weighing import detectable_gain
 
 SOFT_SHARE = 0.25
 """A stretch is a soft gap if its share of items is at most this part of its target share."""
@@ -56,8 +57,8 @@ class Gap:
     detectable_gain : float or None
         Smallest gain from its middle that the score shows; None if no gain up to four logits.
     n_to_close, n_to_match : int
-        New items, evenly spread over it, that lift its share of items to a quarter of what is
-        wanted, and to all of it.
+        New items, evenly spread over it, after which no soft gap wider than chance explains is left
+        there; and after which its share of items is what is wanted.
     new_difficulties : tuple of float
         Where the items that close it would lie; five at most are listed.
     subject : str
@@ -247,10 +248,10 @@ def _describe(
     middle = np.array([(low + high) / 2])
     slope = float(np.median(fit.slope[posterior.places]))
     own = float(fit.information(middle)[0][posterior.places].sum())
-    ideal = 1 / (1 + np.exp(-slope * (middle - target.quantile((np.arange(512) + 0.5) / 512))))
+    ideal = 1 / (1 + np.exp(-slope * (middle - target.quantile(LEVELS))))
     spread = n_items * float((slope**2 * ideal * (1 - ideal)).mean())
     gain = float(detectable_gain(fit, middle)[0])
-    n_close = _needed(n_items, n_inside, SOFT_SHARE * wanted)
+    n_close = _to_close(posterior.mean, target, ends, float(np.quantile(chance["soft"], 0.95)))
     places = np.linspace(low, high, min(n_close, 5) + 2)[1:-1]
     gap = Gap(
         kind=kind,
@@ -272,6 +273,28 @@ def _describe(
         new_difficulties=tuple(round(float(place), 2) for place in places),
     )
     return _judged(gap, len(fit.models))
+
+
+def _to_close(
+    difficulties: np.ndarray, target: Target, ends: tuple[float, float], wide: float
+) -> int:
+    """Return the least number of items, evenly over the gap, that leaves no soft gap this wide."""
+
+    def closed(n_new: int) -> bool:
+        added = np.linspace(*ends, n_new + 2)[1:-1]
+        left = soft_gaps(np.concatenate([difficulties, added]), target, n_gaps=1)
+        here = [high - low for low, high in left if low < ends[1] and high > ends[0]]
+        return not here or here[0] <= wide
+
+    low, high = 0, 1
+    if closed(0):
+        return 0
+    while not closed(high) and high < 100 * len(difficulties):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if closed(middle) else (middle, high)
+    return high
 
 
 def _needed(n_items: int, n_inside: int, share: float) -> int:

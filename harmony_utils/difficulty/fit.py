@@ -222,10 +222,9 @@ def fit_difficulty(
     answers = np.nan_to_num(responses.values)
     state = _State(responses, answers, seen, level, model, anchors, start)
     n_rounds, change = 0, np.inf
-    for n_rounds in range(1, max_iterations + 1):
+    while change >= tolerance and n_rounds < max_iterations:
         change = state.advance()
-        if change < tolerance:
-            break
+        n_rounds += 1
     return state.result(change < tolerance, n_rounds)
 
 

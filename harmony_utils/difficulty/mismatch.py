@@ -11,20 +11,18 @@ coined "measure mismatch" is not public in full; this one is ours and is not sai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import norm
 
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.fit import DifficultyFit
 from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
-from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 
-_LEAST_POOL = 5
-_QUANTILES = (np.arange(512) + 0.5) / 512
+LEVELS = (np.arange(512) + 0.5) / 512
+"""Levels at which quantile functions are compared."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,7 @@ class Target:
     def quantile(self, share: np.ndarray) -> np.ndarray:
         """Return the difficulty below which this share of the target lies."""
         sums = np.concatenate([[0.0], np.cumsum(self.shares)])
-        kept = np.concatenate([[True], np.diff(sums) > 0])
-        return np.interp(share, sums[kept] / sums[-1], np.asarray(self.edges)[kept])
+        return np.interp(share, sums / sums[-1], self.edges)
 
     def cdf(self, difficulty: np.ndarray) -> np.ndarray:
         """Return the share of the target below a difficulty."""
@@ -193,7 +190,7 @@ def wasserstein(
     array([1., 1., 0.])
     """
     levels = _levels(np.asarray(difficulties, float), weights)
-    gaps = levels - target.quantile(_QUANTILES)
+    gaps = levels - target.quantile(LEVELS)
     shift = gaps.mean(axis=-1)
     shape = np.abs(gaps - shift[..., None]).mean(axis=-1)
     return np.stack([np.abs(gaps).mean(axis=-1), shift, shape], axis=-1)
@@ -203,89 +200,15 @@ def _levels(difficulties: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Return the quantiles of difficulties at fixed levels, shape (..., 512)."""
     if weights is None:
         ordered = np.sort(difficulties, axis=-1)
-        rank = np.minimum((_QUANTILES * ordered.shape[-1]).astype(int), ordered.shape[-1] - 1)
+        rank = np.minimum((LEVELS * ordered.shape[-1]).astype(int), ordered.shape[-1] - 1)
         return ordered[..., rank]
     flat = difficulties.reshape(-1, difficulties.shape[-1])
     rows = []
     for row in flat:
         order = np.argsort(row, kind="stable")
         sums = weights[order].cumsum()
-        rows.append(row[order][np.searchsorted(sums / sums[-1], _QUANTILES).clip(0, len(row) - 1)])
-    return np.reshape(rows, (*difficulties.shape[:-1], len(_QUANTILES)))
-
-
-def resampled_fits(
-    responses: Responses, fit: DifficultyFit, *, n_resamples: int = 40, random_state: int = 0
-) -> list[DifficultyFit]:
-    """Fit again to parts of the models, which is what the intervals about a benchmark come from.
-
-    Parameters
-    ----------
-    responses : Responses
-        What ``fit`` was fitted to.
-    fit : DifficultyFit
-        Where every fit starts.
-    n_resamples : int
-        Random parts of three quarters of the models, without replacement.
-    random_state : int
-        Seed.
-
-    Returns
-    -------
-    list of DifficultyFit
-        On the scale of ``fit``: abilities of the models drawn are matched to theirs in ``fit`` by
-        mean and standard deviation, so that intervals are about these models' scale. Empty with
-        fewer than five models, of which no part is a pool.
-
-    Notes
-    -----
-    The ordinary bootstrap draws models with replacement, and a model that is drawn twice or three
-    times is fitted as if its luck were ability: slopes follow it and the difficulties spread. In
-    simulations with 12 models its intervals were ten times too wide. Parts without replacement
-    hold no copies; their spread is scaled up by ``m / (n - m)`` for a part of m of n models, as in
-    the delete-d jackknife (Shao and Wu 1989).
-    """
-    rng = np.random.default_rng(random_state)
-    n_models, found = len(fit.models), []
-    if n_models < _LEAST_POOL:
-        return []
-    size = part_size(n_models)
-    for _ in range(n_resamples):
-        rows = np.sort(rng.choice(n_models, size, replace=False))
-        drawn = responses.select(models=rows)
-        start = replace(fit, ability=fit.ability[rows], ability_se=fit.ability_se[rows])
-        options = {"model": fit.model, "start": start, "max_iterations": 60, "tolerance": 3e-3}
-        guessing = fit.guessing if fit.model == "3pl" else None
-        again = fit_difficulty(drawn, guessing=guessing, **options)
-        found.append(_on_scale(again, fit.ability[rows]))
-    return found
-
-
-def part_size(n_models: int) -> int:
-    """Return the number of models in a part: three quarters, at least three."""
-    return max(3, min(int(np.ceil(0.75 * n_models)), n_models - 1))
-
-
-def _on_scale(fit: DifficultyFit, wanted: np.ndarray) -> DifficultyFit:
-    """Shift and stretch a fit's scale so that its abilities have the mean and spread of others."""
-    spread = float(wanted.std() / max(fit.ability.std(), 1e-9)) or 1.0
-    centre = float(wanted.mean() - spread * fit.ability.mean())
-    # t' = spread t + centre;  a t + d = (a / spread) t' + d - a centre / spread
-    change = np.array([[1 / spread, 0.0], [-centre / spread, 1.0]])
-    mean, covariance = fit.population["mean"], fit.population["covariance"]
-    return replace(
-        fit,
-        ability=spread * fit.ability + centre,
-        ability_se=spread * fit.ability_se,
-        slope=fit.slope / spread,
-        intercept=fit.intercept - fit.slope * centre / spread,
-        covariance=change @ fit.covariance @ change.T,
-        population={
-            **fit.population,
-            "mean": change @ mean,
-            "covariance": change @ covariance @ change.T,
-        },
-    )
+        rows.append(row[order][np.searchsorted(sums / sums[-1], LEVELS).clip(0, len(row) - 1)])
+    return np.reshape(rows, (*difficulties.shape[:-1], len(LEVELS)))
 
 
 def measure_mismatch(
@@ -308,7 +231,8 @@ def measure_mismatch(
     target : Target
         What is wanted.
     resamples : sequence of DifficultyFit
-        From :func:`resampled_fits`; without them the interval holds the items' uncertainty alone.
+        From :func:`~harmony_utils.difficulty.resampling.resampled_fits`; without them the interval
+        holds the items' uncertainty alone.
     posterior : DifficultyPosterior, optional
         Of ``fit``; computed if not given.
     weights : ndarray of shape (n_items,), optional
@@ -344,7 +268,7 @@ def measure_mismatch(
     width = norm.ppf(0.5 + confidence / 2) * spread
     rng = np.random.default_rng(random_state)
     draws = target.quantile(rng.random((50, len(posterior.places))))
-    levels = target.quantile(_QUANTILES)
+    levels = target.quantile(LEVELS)
     slope = float(np.median(fit.slope[posterior.places]))
     return Mismatch(
         target=target.name,
@@ -361,162 +285,3 @@ def measure_mismatch(
         n_left_out=len(fit.items) - len(posterior.places),
         n_resamples=len(resamples),
     )
-
-
-def band_edges(target: Target, *, n_bands: int = 6) -> np.ndarray:
-    """Return the ends of bands for tables: the target's own, or equal parts of its range."""
-    if len(target.shares) > 1:
-        return np.array([-np.inf, *target.edges, np.inf])
-    return np.array([-np.inf, *np.linspace(target.low, target.high, n_bands + 1), np.inf])
-
-
-def band_table(
-    fit: DifficultyFit,
-    responses: Responses,
-    target: Target,
-    *,
-    posterior: DifficultyPosterior | None = None,
-    edges: np.ndarray | None = None,
-) -> pd.DataFrame:
-    """Say what each band of difficulty weighs in the score.
-
-    Parameters
-    ----------
-    fit : DifficultyFit
-        Curves.
-    responses : Responses
-        Answers that the score was computed from.
-    target : Target
-        What is wanted.
-    posterior : DifficultyPosterior, optional
-        Of ``fit``; computed if not given.
-    edges : ndarray, optional
-        Ends of the bands; :func:`band_edges` if not given.
-
-    Returns
-    -------
-    DataFrame
-        One row a band from ``low`` to ``high`` and one for items without a usable difficulty:
-        ``n_items``; ``nominal`` share of items; ``target`` share; ``response`` share, of the
-        score's response to a small gain in ability, ``sum P' / sum P'`` averaged over the
-        models' abilities; ``variance`` share, ``cov(x_i, score) / var(score)`` summed over the
-        band, of what separates these models (missing answers are filled with their probability).
-        The last may be negative. Items that all models have right keep their nominal share and
-        have next to none of the other two.
-    """
-    posterior = posterior or difficulty_posterior(fit)
-    ends = band_edges(target) if edges is None else np.asarray(edges)
-    where = np.full(len(fit.items), len(ends) - 1)
-    where[posterior.places] = np.searchsorted(ends[1:-1], posterior.mean, side="right")
-    response = response_shares(fit, fit.ability).mean(axis=0)
-    filled = np.where(np.isnan(responses.values), fit.probabilities(), responses.values)
-    score = filled.mean(axis=1)
-    variance = max(float(score.var()), 1e-12)
-    covariance = (filled - filled.mean(0)).T @ (score - score.mean()) / len(score)
-    separation = covariance / variance / len(fit.items)
-    n_bands = len(ends)
-    cdf = np.concatenate([target.cdf(ends[1:-1]), [1.0]])
-    wanted = np.concatenate([np.diff(np.concatenate([[0.0], cdf])), [0.0]])
-    count = np.bincount(where, minlength=n_bands)
-    return pd.DataFrame(
-        {
-            "low": [*ends[:-1], np.nan],
-            "high": [*ends[1:], np.nan],
-            "n_items": count,
-            "nominal": count / count.sum(),
-            "target": wanted,
-            "response": np.bincount(where, weights=response, minlength=n_bands),
-            "variance": np.bincount(where, weights=separation, minlength=n_bands),
-        }
-    )
-
-
-def response_shares(fit: DifficultyFit, ability: np.ndarray) -> np.ndarray:
-    """Return each item's share of the score's response to a small gain, (n_abilities, n_items).
-
-    The slope of a success curve is ``a (P - c)(1 - P) / (1 - c)``; negative ones count as 0.
-    """
-    right = fit.probabilities(ability)
-    bend = fit.slope * (right - fit.guessing) * (1 - right) / (1 - fit.guessing)
-    bend = np.maximum(bend, 0)
-    return bend / np.maximum(bend.sum(axis=1, keepdims=True), 1e-300)
-
-
-def information_table(
-    fit: DifficultyFit,
-    target: Target,
-    *,
-    n_points: int = 61,
-    blind_below: float = 0.25,
-    margin: float = 1.0,
-) -> pd.DataFrame:
-    """Say where along ability the score can and cannot tell models apart.
-
-    Parameters
-    ----------
-    fit : DifficultyFit
-        Curves.
-    target : Target
-        What is wanted.
-    n_points : int
-        Abilities, from ``margin`` below the target's range to ``margin`` above it.
-    blind_below : float
-        Share of the information that as many items spread like the target would give, below which
-        the score counts as blind.
-    margin : float
-        In logits.
-
-    Returns
-    -------
-    DataFrame
-        ``ability``; ``information`` of all items together; ``se`` that an ability would have,
-        ``1 / sqrt(information)``; ``wanted``, the information of as many items of median slope
-        spread like the target; ``ratio`` of the two; ``effective_items``,
-        ``(sum I)**2 / sum I**2``: how many items share the work there; ``detectable_gain``, see
-        :func:`detectable_gain`; ``inside`` the target's range; ``blind``.
-    """
-    ability = np.linspace(target.low - margin, target.high + margin, n_points)
-    single = fit.information(ability)
-    total = single.sum(axis=1)
-    slope = float(np.median(fit.slope[fit.usable]))
-    guess = float(np.median(fit.guessing))
-    spread = target.quantile(_QUANTILES)
-    share = 1 / (1 + np.exp(-slope * (ability[:, None] - spread)))
-    right = guess + (1 - guess) * share
-    wanted = len(fit.items) * (slope**2 * (1 - right) / right * share**2).mean(axis=1)
-    ratio = total / np.maximum(wanted, 1e-12)
-    return pd.DataFrame(
-        {
-            "ability": ability,
-            "information": total,
-            "se": 1 / np.sqrt(np.maximum(total, 1e-12)),
-            "wanted": wanted,
-            "ratio": ratio,
-            "effective_items": total**2 / np.maximum((single**2).sum(axis=1), 1e-300),
-            "detectable_gain": detectable_gain(fit, ability),
-            "inside": (ability >= target.low) & (ability <= target.high),
-            "blind": ratio < blind_below,
-        }
-    )
-
-
-def detectable_gain(
-    fit: DifficultyFit, ability: np.ndarray, *, quantile: float = 1.645, longest: float = 4.0
-) -> np.ndarray:
-    """Return the smallest gain in ability that the plain score shows, shape (n_abilities,).
-
-    The smallest ``g`` with ``S(t + g) - S(t) >= quantile * sqrt(2 sum P (1 - P)) / n``, ``S`` the
-    expected score: a one-sided test at 5 % of two independent runs of the same items. NaN where no
-    gain up to ``longest`` logits is enough.
-    """
-    ability = np.atleast_1d(np.asarray(ability, float))
-    right = fit.probabilities(ability)
-    noise = quantile * np.sqrt(2 * (right * (1 - right)).sum(axis=1)) / right.shape[1]
-    steps = np.linspace(0, longest, 161)
-    low, high = float(ability.min()), float(ability.max()) + longest
-    grid = np.linspace(low, high, 400)
-    score = fit.probabilities(grid).mean(axis=1)
-    reached = np.interp(ability[:, None] + steps, grid, score)
-    enough = reached - np.interp(ability, grid, score)[:, None] >= noise[:, None]
-    enough[:, 0] = False
-    return np.where(enough.any(axis=1), steps[enough.argmax(axis=1)], np.nan)

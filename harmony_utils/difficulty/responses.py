@@ -6,22 +6,17 @@ Values are correctness between 0 and 1; NaN is a missing answer, never a wrong o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harmony_utils.errors import HarmonyError, InputError
-from harmony_utils.predictions import Predictions
-from harmony_utils.runs import RUN_FILE, Run
+from harmony_utils.errors import InputError
 
 MIN_MODELS = 3
 """Fewer models cannot tell a hard item from an odd one."""
 
-PREDICTIONS_FILE = "predictions.parquet"
-_TABLES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".jsonl": None}
 _TRUTHS = {"true": 1.0, "false": 0.0, "": np.nan, "nan": np.nan, "none": np.nan, "null": np.nan}
 _CHANCE = 0.01
 
@@ -156,46 +151,6 @@ def responses_from_matrix(
     return _flagged(whole)
 
 
-def load_responses(paths: Sequence[str | Path], *, common: bool = False) -> Responses:
-    """Read answers of several models from any mixture of sources.
-
-    Parameters
-    ----------
-    paths : sequence of path
-        Run folders, or folders with run folders below them; a long table ``model,item,correct``
-        with ``subject``, ``subdomain`` and ``family`` as columns if there are any (CSV, TSV,
-        Parquet, JSONL), where an empty cell and an absent row are missing answers; else
-        evaluation logs of other tools, see :mod:`harmony_utils.logs`.
-    common : bool
-        Keep only items that every model answered; otherwise all, with missing answers.
-
-    Returns
-    -------
-    Responses
-        Items of runs and logs are joined by the content of the question, never by position, and
-        named by the benchmark's own id, with the benchmark's name before it if there are several.
-
-    Raises
-    ------
-    InputError
-        If nothing can be read, or as :func:`responses_from_matrix`.
-    """
-    tables, logs = [], []
-    for path in map(Path, paths):
-        table = _long_table(path) if path.is_file() else None
-        if table is not None:
-            tables.append(table)
-        elif runs := _run_folders(path):
-            tables += [_run_table(run) for run in runs]
-        else:
-            logs.append(str(path))
-    if logs:
-        tables += _log_tables(logs)
-    if not tables:
-        raise InputError("no answers given; name run folders, logs or a table")
-    return responses_from_table(_one_name_each(tables), common=common)
-
-
 def responses_from_table(table: pd.DataFrame, *, common: bool = False) -> Responses:
     """Turn a long table into a matrix.
 
@@ -269,91 +224,6 @@ def _numbers(table: pd.DataFrame) -> np.ndarray:
                 "nothing"
             ) from None
     return np.array(found, dtype=float)
-
-
-def _long_table(path: Path) -> pd.DataFrame | None:
-    """Read a long table; None if the file is something else."""
-    if path.suffix.lower() not in _TABLES:
-        return None
-    try:
-        if path.suffix.lower() == ".parquet":
-            table = pd.read_parquet(path)
-        elif path.suffix.lower() == ".jsonl":
-            table = pd.read_json(path, lines=True, dtype=False)
-        else:
-            separator = _TABLES[path.suffix.lower()]
-            table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=True)
-    except (ValueError, OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: cannot be read ({reason})") from None
-    table.columns = [str(name).strip() for name in table.columns]
-    if {"model", "item", "correct"} <= set(table.columns):
-        return table
-    if path.suffix.lower() in (".csv", ".tsv"):
-        raise InputError(
-            f"{path}: has the columns {', '.join(table.columns)}; model, item and correct are "
-            "needed"
-        )
-    return None
-
-
-def _run_folders(path: Path) -> list[Path]:
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
-    if path.is_file():
-        return []
-    return sorted(p.parent for p in path.rglob(PREDICTIONS_FILE) if (p.parent / RUN_FILE).exists())
-
-
-def _run_table(folder: Path) -> pd.DataFrame:
-    predictions = Predictions.load(Run(folder).path(PREDICTIONS_FILE))
-    return _prediction_table(predictions)
-
-
-def _log_tables(paths: list[str]) -> list[pd.DataFrame]:
-    from harmony_utils.logs import import_logs
-
-    try:
-        found = import_logs(paths)
-    except HarmonyError as error:
-        raise type(error)(f"{error}") from None
-    return [_prediction_table(run.predictions, model=run.model) for run in found.runs]
-
-
-def _prediction_table(predictions: Predictions, *, model: str = "") -> pd.DataFrame:
-    meta, table = predictions.meta, predictions.table
-    about = meta.get("model", {})
-    name = model or (about["name"] if isinstance(about, dict) else str(about))
-    benchmark = meta.get("benchmark", "")
-    if isinstance(benchmark, dict):
-        benchmark = benchmark.get("name", "")
-    return pd.DataFrame(
-        {
-            "model": name,
-            "benchmark": str(benchmark),
-            "key": table["key"].to_numpy(),
-            "native_id": table["native_id"].to_numpy(),
-            "subject": table["subject"].to_numpy(),
-            "family": about.get("family") if isinstance(about, dict) else None,
-            "correct": predictions.correct,
-        }
-    )
-
-
-def _one_name_each(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """Put tables together; items of runs get their benchmark's own id where that is unique."""
-    runs = [table for table in tables if "key" in table.columns and "item" not in table.columns]
-    others = [table for table in tables if "item" in table.columns]
-    if not runs:
-        return pd.concat(others, ignore_index=True)
-    whole = pd.concat(runs, ignore_index=True)
-    prefix = whole["benchmark"] + "/" if whole["benchmark"].nunique() > 1 or others else ""
-    keys = whole["benchmark"] + "/" + whole["key"]
-    first = whole.assign(full=keys).drop_duplicates("full").set_index("full")
-    clash = first.duplicated(["benchmark", "native_id"], keep=False)
-    names = first["native_id"].where(~clash, first["key"])
-    whole = whole.assign(item=prefix + keys.map(names))
-    return pd.concat([*others, whole], ignore_index=True)
 
 
 def _validate(responses: Responses) -> None:
@@ -465,6 +335,4 @@ def _flag(name: str, sentence: str, names: list[str]) -> dict[str, Any]:
 
 
 def _with_flags(whole: Responses, flags: tuple[dict[str, Any], ...]) -> Responses:
-    from dataclasses import replace
-
     return replace(whole, flags=flags)

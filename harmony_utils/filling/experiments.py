@@ -15,6 +15,7 @@ from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
 from harmony_utils.difficulty.mismatch import Target, pool_target, uniform_target
 from harmony_utils.difficulty.responses import Responses, load_responses, responses_from_matrix
 from harmony_utils.errors import InputError
+from harmony_utils.filling.gates import Thresholds
 from harmony_utils.filling.loop import fill_gaps
 from harmony_utils.filling.outcomes import Budget, Filling
 from harmony_utils.filling.panels import Panel, RecordedPanel, SimulatedPanel
@@ -132,6 +133,7 @@ def simulate_filling(
     hole: tuple[float, float] = (0.8, 2.6),
     aimed: bool = True,
     budget: Budget | None = None,
+    thresholds: Thresholds | None = None,
     random_state: int = 0,
 ) -> Trial:
     """Cut a hole of known place into a benchmark and fill it with a simulated panel.
@@ -150,6 +152,8 @@ def simulate_filling(
         Option surgery towards the gap, or random rewriting.
     budget : Budget, optional
         When to stop.
+    thresholds : Thresholds, optional
+        Where gates close.
     random_state : int
         Seed of world and loop.
 
@@ -167,7 +171,10 @@ def simulate_filling(
     target = uniform_target(-2.5, 2.5)
     gaps = find_gaps(fit, target, n_chance=40)
     chosen = tuple(gap for gap in gaps if gap.kind == "soft")[:1]
-    filling = _fill(originals, responses, fit, chosen, panel, texts, aimed, budget, random_state)
+    filling = _fill(
+        originals, responses, fit, chosen, panel, texts, aimed, budget, random_state,
+        thresholds=thresholds,
+    )  # fmt: skip
     asked = [o.candidate for o in filling.outcomes if o.measured]
     truth = panel.difficulty([c.item() for c in asked]) if asked else []
     return Trial(

@@ -137,7 +137,8 @@ def accuracy_of_aim(filling: Filling, truth: dict[str, float] | None = None) -> 
     -------
     dict
         For all ``measured`` and for ``accepted`` candidates: number ``n``, mean distance ``error``
-        from the middle of the band in logits, and ``hits``, the share inside the band.
+        from the middle of the band in logits, ``hits``, the share inside the band, and ``p``, the
+        mean probability that was stated for it; hits below it are the price of having chosen.
     """
     found: dict[str, float] = {}
     for name in ("measured", "accepted"):
@@ -156,4 +157,5 @@ def accuracy_of_aim(filling: Filling, truth: dict[str, float] | None = None) -> 
             inside = (values >= bands[:, 0]) & (values <= bands[:, 1])
             found[f"{name}_error"] = float(np.abs(values - bands.mean(axis=1)).mean())
             found[f"{name}_hits"] = float(inside.mean())
+            found[f"{name}_p"] = float(np.mean([o.measured.p_in_band for o in chosen]))
     return found

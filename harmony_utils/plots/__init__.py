@@ -4,7 +4,19 @@ Nothing else in the package draws. The figures are closed for pyplot, so a noteb
 it is displayed and nowhere else.
 """
 
+from harmony_utils.plots.difficulty import (
+    band_shares,
+    gap_chart,
+    information_curve,
+    item_curves,
+    wright_map,
+)
 from harmony_utils.plots.display import figure_html, show
+from harmony_utils.plots.filling import (
+    aim_by_panel,
+    aimed_and_measured,
+    originals_and_additions,
+)
 from harmony_utils.plots.harmony import (
     bandwidth_curve,
     harmony_interval,
@@ -31,7 +43,10 @@ from harmony_utils.plots.trends import pruning_ladder, scaling_trend
 
 __all__ = [
     "affinity_heatmap",
+    "aim_by_panel",
+    "aimed_and_measured",
     "answer_margins",
+    "band_shares",
     "bandwidth_curve",
     "benchmark_plane",
     "cluster_choice",
@@ -39,11 +54,15 @@ __all__ = [
     "divergence_histogram",
     "embedding_scatter",
     "figure_html",
+    "gap_chart",
     "harmony_interval",
     "harmony_mass_bars",
     "harmony_null",
+    "information_curve",
+    "item_curves",
     "method_overview",
     "option_length_effect",
+    "originals_and_additions",
     "partition_comparison",
     "plane_means",
     "plane_verdicts",
@@ -53,4 +72,5 @@ __all__ = [
     "specification_curve",
     "subdomain_accuracy",
     "verdicts_by_choice",
+    "wright_map",
 ]
