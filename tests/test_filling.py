@@ -341,7 +341,7 @@ def test_the_budget_is_kept_and_the_reason_given(quiz, texts):
         text.split(":")[0] in ("budget", "no progress", "rounds") for text in filling.stopped
     )
     none = small_fill(quiz, texts, gaps=((0.8, 1.8, 0),))
-    assert none.stopped == ("closed: 0 of 0 items accepted",)
+    assert none.stopped == ("filled: 0 of 0 items accepted",)
     assert none.outcomes == ()
 
 
@@ -408,6 +408,7 @@ def test_gaps_are_cut_into_bands_that_lack_what_is_wanted():
     difficulties = np.array([0.1, 0.2, 0.3] + [-1.0] * 87)
     # each band is wanted at .2, a quarter of it is .05 of 100 items: 5, of which 3 are there
     assert _cut(gap, 1.0, difficulties) == [(0.0, 1.0, 2), (1.0, 2.0, 5)]
+    assert [n for *_, n in _cut(gap, 1.0, difficulties, 1.4)] == [4, 7]
     assert gap_closed(90, 3, 7, 0.4)
 
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from harmony_utils.difficulty.coverage import Gap, find_gaps
 from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.loading import load_responses
 from harmony_utils.difficulty.mismatch import Target, pool_target, uniform_target
-from harmony_utils.difficulty.responses import Responses, load_responses, responses_from_matrix
+from harmony_utils.difficulty.responses import Responses, responses_from_matrix
 from harmony_utils.errors import InputError
 from harmony_utils.filling.gates import Thresholds
 from harmony_utils.filling.loop import fill_gaps
@@ -44,7 +45,7 @@ LANGUAGE_MODELS = {
 }
 """Models whose answers to a benchmark are recorded."""
 
-REAL_BUDGET = Budget(proposals=60, measured=15, rounds=2, max_measured=60, patience=2)
+REAL_BUDGET = Budget(proposals=60, measured=15, rounds=1, max_measured=30, patience=1)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def fill_gaps(
     aimed: bool = True,
     groups: Sequence[str] | None = None,
     widest_band: float = 1.0,
+    surplus: float = 1.5,
     random_state: int = 0,
 ) -> Filling:
     """Propose, predict, gate, measure and accept questions for gaps.
@@ -82,6 +83,9 @@ def fill_gaps(
     widest_band : float
         Gaps wider than this, in logits, are cut into equal bands that are filled one by one. A
         panel whose standard errors are large needs wide bands.
+    surplus : float
+        Items wanted in each band of a gap, over those that just lift it to a quarter of what the
+        target wants: at 1 a gap stays open wherever they do not lie evenly.
     random_state : int
         Seed; the same seed gives the same candidates and outcomes.
 
@@ -101,7 +105,7 @@ def fill_gaps(
         thresholds or Thresholds(), budget or Budget(), aimed, groups, random_state,
     )  # fmt: skip
     inside = np.clip(fit.difficulty[fit.usable], -6, 6)
-    bands = [band for gap in gaps for band in _cut(gap, widest_band, inside)]
+    bands = [band for gap in gaps for band in _cut(gap, widest_band, inside, surplus)]
     stopped = [state.fill(k, (low, high), n) for k, (low, high, n) in enumerate(bands)]
     return Filling(
         tuple((low, high) for low, high, _ in bands),
@@ -113,11 +117,15 @@ def fill_gaps(
 
 
 def _cut(
-    gap: Gap | tuple[float, float, int], widest: float, difficulties: np.ndarray
+    gap: Gap | tuple[float, float, int],
+    widest: float,
+    difficulties: np.ndarray,
+    surplus: float = 1.0,
 ) -> list[tuple[float, float, int]]:
     """Cut a gap into equal bands, each with the items it lacks of a quarter of what is wanted.
 
-    The target is taken as even within a gap; of bands of one's own the items are spread evenly.
+    The target is taken as even within a gap; of bands of one's own the items are spread
+    evenly.
     """
     low, high = (gap.low, gap.high) if isinstance(gap, Gap) else gap[:2]
     if not low < high or widest <= 0:
@@ -127,7 +135,7 @@ def _cut(
     if not isinstance(gap, Gap):
         counts = [gap[2] // parts + (k < gap[2] % parts) for k in range(parts)]
     else:
-        share = SOFT_SHARE * gap.target_share / parts
+        share = surplus * SOFT_SHARE * gap.target_share / parts
         held = np.histogram(difficulties, edges)[0]
         lacking = share * (len(difficulties) + gap.n_to_close) - held
         counts = np.maximum(np.ceil(lacking - 1e-9), 0).astype(int).tolist()
@@ -188,7 +196,7 @@ class _Loop:
         accepted, idle = 0, 0
         for round_ in range(self.budget.rounds):
             if accepted >= wanted:
-                return f"closed: {accepted} of {wanted} items accepted"
+                return f"filled: {accepted} of {wanted} items accepted"
             if self.n_measured >= self.budget.max_measured:
                 return f"budget: {self.n_measured} candidates measured, {accepted} accepted"
             proposed, broken = self._propose(band)
@@ -201,7 +209,7 @@ class _Loop:
             if idle >= self.budget.patience and accepted < wanted:
                 return f"no progress: {idle} rounds without an item, {accepted} of {wanted}"
         if accepted >= wanted:
-            return f"closed: {accepted} of {wanted} items accepted"
+            return f"filled: {accepted} of {wanted} items accepted"
         return f"rounds: {self.budget.rounds} done, {accepted} of {wanted} items accepted"
 
     def _propose(self, band: Band) -> tuple[list[Candidate], str]:
