@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 
-from harmony_utils.files import write_json
+from harmony_utils.files import read_json, write_json
 from harmony_utils.filling import Budget, RecordedPanel, TextSpace, gate_table
 from harmony_utils.filling.experiments import (
     LANGUAGE_MODELS,
@@ -78,8 +79,12 @@ def record_simulated() -> None:
     """Fill a hole of known place, with and without aim, with panels of three sizes."""
     benchmark = load_benchmark("redundantqa").sample(N_ITEMS)
     texts = TextSpace("hashed")  # the simulated truth depends on the same similarities
+    path = recorded_folder() / "filling" / "simulated.json"
+    about = {"n_items": N_ITEMS, "budget": asdict(BUDGET)}
     rows = []
-    for seed in SEEDS:
+    if path.exists() and about.items() <= (old := read_json(path)).items():
+        rows = old["trials"]  # whole seeds that an earlier recording finished
+    for seed in sorted(set(SEEDS) - {row["seed"] for row in rows}):
         for n_models in N_MODELS:
             for aimed in (True, False):
                 trial = simulate_filling(
@@ -89,7 +94,7 @@ def record_simulated() -> None:
                 row = {"seed": seed, "aimed": aimed, **trial.summary(), "gates": _gates(trial)}
                 rows.append(row)
                 print(seed, n_models, aimed, row["aim_true"], row["stopped"], flush=True)
-        _write("simulated", {"n_items": N_ITEMS, "trials": rows})
+        _write("simulated", {**about, "trials": rows})
 
 
 def _gates(trial: Trial) -> list[dict]:

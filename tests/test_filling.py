@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from harmony_utils.difficulty import Gap, fit_difficulty, responses_from_matrix, uniform_target
 from harmony_utils.errors import InputError
+from harmony_utils.files import read_json
 from harmony_utils.filling import (
     Budget,
     DuplicateGate,
@@ -42,6 +43,7 @@ from harmony_utils.filling.experiments import simulate_filling
 from harmony_utils.filling.loop import _cut
 from harmony_utils.filling.surgery import MAX_OPTIONS, plain
 from harmony_utils.items import Benchmark, Item, item_keys
+from harmony_utils.runs import recorded_folder
 from harmony_utils.sources import load_benchmark
 
 SOURCE = Item("q1", "Which gas do plants take in?", ("carbon dioxide", "oxygen", "helium"), 0)
@@ -433,3 +435,20 @@ def test_conclusions_without_additions_say_so(trial):
     )
     assert table["n_items"].tolist()[2] == 0
     assert table["distance"][0] == table["distance"][1]
+
+
+def test_recorded_trials_come_out_again(texts):
+    """What the chapter shows is what the code gives."""
+    recorded = read_json(recorded_folder() / "filling" / "simulated.json")
+    row = next(r for r in recorded["trials"] if r["n_models"] == 12 and not r["aimed"])
+    again = simulate_filling(
+        load_benchmark("redundantqa").sample(recorded["n_items"]),
+        texts,
+        n_models=12,
+        aimed=False,
+        budget=Budget(**recorded["budget"]),
+        random_state=row["seed"],
+    ).summary()
+    assert again["stopped"] == row["stopped"]
+    for name, value in row["aim_true"].items():
+        assert again["aim_true"][name] == pytest.approx(value, abs=1e-6), name

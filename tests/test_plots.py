@@ -163,6 +163,7 @@ FIGURES = {
                 "how": ["aimed, measured", "random, measured"] * 4,
                 "n_models": np.repeat([12, 40], 4),
                 "hits": [0.5, 0.1, 0.4, 0.2, 0.6, 0.1, 0.7, 0.0],
+                "n": [20, 20, 10, 10, 4, 20, 20, 2],
             }
         )
     ),

@@ -12,7 +12,6 @@ import numpy as np
 
 from harmony_utils.difficulty.coverage import Gap, find_gaps
 from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
-from harmony_utils.difficulty.loading import load_responses
 from harmony_utils.difficulty.mismatch import Target, pool_target, uniform_target
 from harmony_utils.difficulty.responses import Responses, responses_from_matrix
 from harmony_utils.errors import InputError
@@ -24,6 +23,8 @@ from harmony_utils.filling.surgery import OptionSurgery
 from harmony_utils.filling.tables import accuracy_of_aim, conclusions
 from harmony_utils.filling.texts import TextSpace
 from harmony_utils.items import Benchmark, Item
+from harmony_utils.logs import import_logs
+from harmony_utils.predictions import Predictions
 from harmony_utils.respondents import PREFIX, respond
 from harmony_utils.runs import recorded_folder
 from harmony_utils.sources import load_benchmark
@@ -45,7 +46,7 @@ LANGUAGE_MODELS = {
 }
 """Models whose answers to a benchmark are recorded."""
 
-REAL_BUDGET = Budget(proposals=60, measured=15, rounds=1, max_measured=30, patience=1)
+REAL_BUDGET = Budget(proposals=60, measured=15, rounds=1, max_measured=15, patience=1)
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,8 @@ class Trial:
         found["predictor"] = predictor.to_dict() if predictor else None
         return found
 
-    def _covered(self) -> dict[str, float]:
-        """Return how often 95 % intervals of measured candidates hold the truth."""
+    def _covered(self) -> dict[str, float | None]:
+        """Return how often 95 % intervals of candidates hold the truth, None without any."""
         rows = [o for o in self.filling.outcomes if o.measured and o.candidate.id in self.truth]
         inside = [
             abs(self.truth[o.candidate.id] - o.measured.difficulty)
@@ -121,8 +122,8 @@ class Trial:
         ]
         chosen = [hit for hit, o in zip(inside, rows, strict=True) if o.status == "accepted"]
         return {
-            "measured": float(np.mean(inside)) if inside else float("nan"),
-            "accepted": float(np.mean(chosen)) if chosen else float("nan"),
+            "measured": float(np.mean(inside)) if inside else None,
+            "accepted": float(np.mean(chosen)) if chosen else None,
         }
 
 
@@ -194,20 +195,39 @@ def real_originals(name: str) -> tuple[Benchmark, Responses]:
     """
     if name not in LANGUAGE_MODELS:
         raise InputError(f"benchmark {name!r}: recorded are {', '.join(LANGUAGE_MODELS)}")
-    folder = recorded_folder()
-    place = folder / "arc_easy" if name == "arc_easy" else folder / "logs"
-    recorded = load_responses([place])
     benchmark = load_benchmark(name)
-    ids = [item.id for item in benchmark.items]
-    columns = [recorded.items.index(key) for key in ids]
-    rows = [recorded.models.index(model) for model in LANGUAGE_MODELS[name]]
-    values = [recorded.values[np.ix_(rows, columns)], rule_answers(benchmark.items)]
+    models = LANGUAGE_MODELS[name]
+    values = np.concatenate([_recorded_answers(name, benchmark), rule_answers(benchmark.items)])
     return benchmark, responses_from_matrix(
-        np.concatenate(values),
-        models=[*LANGUAGE_MODELS[name], *(PREFIX + rule for rule in RULES)],
-        items=ids,
+        values,
+        models=[*models, *(PREFIX + rule for rule in RULES)],
+        items=[item.id for item in benchmark.items],
         subjects=[item.subject or "" for item in benchmark.items],
     )
+
+
+def _recorded_answers(name: str, benchmark: Benchmark) -> np.ndarray:
+    """Return what language models answered, joined by content, shape (n_models, n_items)."""
+    folder = recorded_folder()
+    if name == "arc_easy":
+        found = {
+            model: Predictions.load(folder / name / _folder(model) / "predictions.parquet")
+            for model in LANGUAGE_MODELS[name]
+        }
+    else:
+        found = {run.model: run.predictions for run in import_logs([str(folder / "logs")]).runs}
+    rows = []
+    for model in LANGUAGE_MODELS[name]:
+        answers = dict(zip(found[model].table["key"], found[model].correct, strict=True))
+        keys = benchmark.keys()
+        rows.append([answers[key] for key in keys])
+    return np.array(rows, dtype=float)
+
+
+def _folder(model: str) -> str:
+    """Return the folder of a recorded run: two digits for an early exit."""
+    name, _, layer = model.partition("#layer=")
+    return f"{name}--layer-{int(layer):02d}" if layer else name
 
 
 def rule_answers(items: Sequence[Item]) -> np.ndarray:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harmony_utils.filling import Filling
 
 _SHOWN = 4.0
+_SEVERAL = 5
 
 
 def aimed_and_measured(filling: Filling) -> tuple[Figure, str]:
@@ -146,13 +147,14 @@ def aim_by_panel(table: pd.DataFrame) -> tuple[Figure, str]:
     Parameters
     ----------
     table : DataFrame
-        Columns ``n_models``, ``how`` (name of a way to make candidates) and ``hits`` (share), one
-        row for each trial.
+        Columns ``n_models``, ``how`` (name of a way to make candidates), ``hits`` (share) and
+        ``n`` (candidates that it is a share of), one row for each trial.
 
     Returns
     -------
     figure : Figure
-        A line of means for each way over the size of the panel; small marks are single trials.
+        A line for each way over the size of the panel, trials taken together; small marks are
+        single trials of five candidates or more.
     alt : str
         What is seen.
     """
@@ -162,12 +164,15 @@ def aim_by_panel(table: pd.DataFrame) -> tuple[Figure, str]:
     for (colour, marker, line), (how, rows) in zip(
         styles, table.groupby("how", sort=False), strict=False
     ):
-        means = rows.groupby("n_models")["hits"].mean()
+        rows = rows.assign(inside=rows["hits"] * rows["n"])
+        sums = rows.groupby("n_models")[["inside", "n"]].sum()
+        means = sums["inside"] / sums["n"]
         axes.plot(
             means.index, means, color=colour, marker=marker, linestyle=line, label=how, markersize=7
         )
+        several = rows[rows["n"] >= _SEVERAL]
         axes.plot(
-            rows["n_models"], rows["hits"], color=colour, marker=marker, linestyle="none",
+            several["n_models"], several["hits"], color=colour, marker=marker, linestyle="none",
             markersize=3.5, alpha=0.5,
         )  # fmt: skip
         parts.append(f"{how} {means.iloc[0]:.0%} to {means.iloc[-1]:.0%}")
@@ -175,7 +180,7 @@ def aim_by_panel(table: pd.DataFrame) -> tuple[Figure, str]:
     axes.set_xscale("log")
     axes.set_xticks(sizes, [str(size) for size in sizes], minor=False)
     axes.minorticks_off()
-    axes.set_ylim(0, 1)
+    axes.set_ylim(0, 1.04)
     axes.yaxis.set_major_formatter("{x:.0%}")
     axes.set_xlabel("models in the panel")
     axes.set_ylabel("truly in the band")
