@@ -14,6 +14,7 @@ from harmony_utils.rebalance import holm
 from harmony_utils.specifications import CHOICE_NAMES
 
 if TYPE_CHECKING:
+    from harmony_utils.filling import Filling
     from harmony_utils.plane import Plane
 
 LEVEL = 0.05
@@ -459,3 +460,42 @@ def _strongest(choices: list[dict[str, Any]], outcome: str) -> str:
         f"The choice that explains most of {name} is {CHOICE_NAMES[top['choice']]} "
         f"({top[f'r2_{outcome}']:.0%} of its variance, beyond the other choices)."
     )
+
+
+def filling_reading(filling: Filling, truth: dict[str, float] | None = None) -> str:
+    """Say what filling gaps came to.
+
+    Parameters
+    ----------
+    filling : Filling
+        From :func:`~harmony_utils.filling.fill_gaps`.
+    truth : dict of candidate id to float, optional
+        True difficulties; known in simulations only.
+
+    Returns
+    -------
+    str
+        One paragraph: what was proposed, answered and accepted, how near it came, why it ended.
+    """
+    from harmony_utils.filling import accuracy_of_aim
+
+    aim = accuracy_of_aim(filling)
+    parts = [
+        f"Of {_count(len(filling.outcomes), 'candidate')} {aim['measured_n']} were answered and "
+        f"**{aim['accepted_n']} accepted**, {sum(filling.wanted)} were wanted."
+    ]
+    if aim["measured_n"]:
+        parts.append(
+            f"Those answered lie {aim['measured_error']:.2f} logits from the middle of their band "
+            f"on average, {aim['measured_hits']:.0%} inside it as measured."
+        )
+    if truth and aim["accepted_n"]:
+        true = accuracy_of_aim(filling, truth)
+        parts.append(
+            f"In truth {true['measured_hits']:.0%} of those answered lie inside, and "
+            f"{true['accepted_hits']:.0%} of those accepted; their probabilities said "
+            f"{true['accepted_p']:.0%}."
+        )
+    for (low, high), why in zip(filling.gaps, filling.stopped, strict=True):
+        parts.append(f"From {signed(low, 2)} to {signed(high, 2)}: {why}.")
+    return " ".join(parts)

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import lru_cache
 from html import escape
 
 import numpy as np
@@ -15,6 +16,8 @@ from harmony_utils import plots
 from harmony_utils.comparison import compare_partitions
 from harmony_utils.difficulty import audit_difficulty, simulate_panel, uniform_target
 from harmony_utils.errors import InputError
+from harmony_utils.filling import Budget, TextSpace
+from harmony_utils.filling.experiments import simulate_filling
 from harmony_utils.harmony import harmony, subdomain_table
 from harmony_utils.partition import random_partition, spectral_partition
 from harmony_utils.plots.style import WIDTH, plain_text
@@ -24,6 +27,7 @@ from harmony_utils.scaling import scaling_table
 from harmony_utils.sensitivity import multiverse
 from harmony_utils.settings import ClusteringSettings, HarmonySettings, SensitivitySettings
 from harmony_utils.similarity import affinity_from_divergence, jeffreys_divergence
+from harmony_utils.sources import load_benchmark
 from harmony_utils.spectral import spectral_embedding
 
 RNG = np.random.default_rng(0)
@@ -42,6 +46,13 @@ EXAMPLE = (
     [" heart", " lung", "\n", "心"],
     [0.6, 0.2, 0.1, 0.05],
 )
+
+
+@lru_cache
+def filling_trial():
+    quiz = load_benchmark("redundantqa").sample(60)
+    budget = Budget(proposals=15, measured=8, rounds=1)
+    return simulate_filling(quiz, TextSpace("hashed"), n_models=20, budget=budget)
 
 
 def runs(**axis):
@@ -148,6 +159,23 @@ FIGURES = {
     "wright_map": lambda: plots.wright_map(DIFFICULTY.fit, DIFFICULTY.posterior),
     "band_shares": lambda: plots.band_shares(DIFFICULTY.bands),
     "gap_chart": lambda: plots.gap_chart(DIFFICULTY.posterior, DIFFICULTY.target, DIFFICULTY.gaps),
+    "aimed_and_measured": lambda: plots.aimed_and_measured(filling_trial().filling),
+    "originals_and_additions": lambda: plots.originals_and_additions(
+        np.linspace(-3, 0.5, 60),
+        np.array([1.0, 1.2, 1.9]),
+        filling_trial().target,
+        filling_trial().filling,
+    ),
+    "aim_by_panel": lambda: plots.aim_by_panel(
+        pd.DataFrame(
+            {
+                "how": ["aimed, measured", "random, measured"] * 4,
+                "n_models": np.repeat([12, 40], 4),
+                "hits": [0.5, 0.1, 0.4, 0.2, 0.6, 0.1, 0.7, 0.0],
+                "n": [20, 20, 10, 10, 4, 20, 20, 2],
+            }
+        )
+    ),
     "method_overview": plots.method_overview,
     "ranking_forest": lambda: plots.ranking_forest(rankings(), heading="Which is above?"),
     "number_agreement": lambda: plots.number_agreement(agreements(), rankings()),

@@ -12,6 +12,11 @@ from harmony_utils.plots.difficulty import (
     wright_map,
 )
 from harmony_utils.plots.display import figure_html, show
+from harmony_utils.plots.filling import (
+    aim_by_panel,
+    aimed_and_measured,
+    originals_and_additions,
+)
 from harmony_utils.plots.harmony import (
     bandwidth_curve,
     harmony_interval,
@@ -44,6 +49,8 @@ from harmony_utils.plots.validation import (
 
 __all__ = [
     "affinity_heatmap",
+    "aim_by_panel",
+    "aimed_and_measured",
     "answer_margins",
     "band_shares",
     "bandwidth_curve",
@@ -62,6 +69,7 @@ __all__ = [
     "method_overview",
     "number_agreement",
     "option_length_effect",
+    "originals_and_additions",
     "partition_comparison",
     "plane_means",
     "plane_verdicts",
