@@ -22,7 +22,7 @@ from harmony_utils.execution import notebook_path
 from harmony_utils.files import file_hash, read_json
 from harmony_utils.pipeline import NOTEBOOKS
 from harmony_utils.runs import project_folder
-from harmony_utils.scoring.catalogue import ModelEntry, find_entry
+from harmony_utils.scoring.catalogue import BYTES, OVERHEAD, ModelEntry, find_entry
 from harmony_utils.scoring.models import ModelSpec, identify_model
 from harmony_utils.settings import STAGES, AuditSettings, parse_settings
 from harmony_utils.sources.catalogue import find_entry as find_benchmark
@@ -46,12 +46,15 @@ def workflow_folder() -> Path:
 class GridModel:
     """One model of a study: as written, the name of its folders, what is known about it.
 
-    ``version`` changes with the weights of a local model; it is empty for one on a hub.
+    ``parameters`` is guessed from the files of a local model that the catalogue does not have, and
+    assumed to be 8 billion for one on a hub. ``version`` changes with the weights of a local
+    model; it is empty for one on a hub.
     """
 
     text: str
     slug: str
     entry: ModelEntry | None
+    parameters: int
     version: str
 
 
@@ -190,17 +193,15 @@ class Grid:
 
     def scoring_mb(self, slug: str) -> int:
         """Return the memory for scoring with a model in megabytes, from the catalogue."""
-        entry = self.model(slug).entry
-        needed = entry.memory_gb(self.settings.predictions.dtype) if entry else _UNKNOWN_GB
-        return BASE_MB + int(1000 * needed)
+        size = BYTES[self.settings.predictions.dtype] * self.model(slug).parameters
+        return BASE_MB + int(OVERHEAD * size / 1e6)
 
     def scoring_minutes(self, slug: str) -> int:
         """Return the time for scoring all benchmarks with a model in minutes, an estimate.
 
         Two operations for each parameter and token, at the ``teraflops`` of the configuration.
         """
-        entry = self.model(slug).entry
-        parameters = entry.parameters if entry else _UNKNOWN_PARAMETERS
+        parameters = self.model(slug).parameters
         n_items = sum(self._n_items(benchmark) for benchmark in self.benchmarks)
         seconds = 2 * parameters * TOKENS_PER_ITEM * n_items / (1e12 * self.config["teraflops"])
         return 10 + len(self.benchmarks) + int(seconds / 60)
@@ -218,7 +219,7 @@ class Grid:
         return min(n_items, self.limit) if self.limit else n_items
 
 
-_UNKNOWN_GB, _UNKNOWN_PARAMETERS, _UNKNOWN_ITEMS = 20.0, 8_000_000_000, 5000
+_UNKNOWN_PARAMETERS, _UNKNOWN_ITEMS = 8_000_000_000, 5000
 
 
 def read_grid(path: Path) -> Grid:
@@ -304,9 +305,21 @@ def _model(text: str) -> GridModel:
     entry = find_entry(spec.name)
     on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", spec.name) and not Path(spec.name).exists()
     if on_hub and (entry is None or not entry.offline):
-        return GridModel(text, spec.slug, entry, "")
+        parameters = entry.parameters if entry else _UNKNOWN_PARAMETERS
+        return GridModel(text, spec.slug, entry, parameters, "")
     about = identify_model(text)
-    return GridModel(text, about["name"], entry, about["version"])
+    parameters = entry.parameters if entry else _guessed_parameters(Path(spec.name).expanduser())
+    return GridModel(text, about["name"], entry, parameters, about["version"])
+
+
+def _guessed_parameters(path: Path) -> int:
+    """Guess the size of a local model, rather too large: 2 bytes a parameter, 0.5 in GGUF."""
+    files = [path] if path.is_file() else list(path.iterdir()) if path.is_dir() else []
+    sizes = {kind: sum(f.stat().st_size for f in files if f.suffix == kind) for kind in _WEIGHTS}
+    return int(sum(size / _WEIGHTS[kind] for kind, size in sizes.items())) or _UNKNOWN_PARAMETERS
+
+
+_WEIGHTS = {".safetensors": 2, ".bin": 2, ".gguf": 0.5}
 
 
 def _benchmark(text: str) -> GridBenchmark:

@@ -252,6 +252,7 @@ def test_a_cell_that_fails_stops_no_other_and_is_not_taken_for_done(project, stu
     write_quiz(study / "one.jsonl", 6)  # mended, the same command goes on
     again = grid_command(project, config, out, "--cores", "2")
     assert again.returncode == 0, again.stderr
+    assert (out / "cells.csv").exists(), again.stderr
     assert pd.read_csv(out / "cells.csv")["n_items"].tolist() == [12, 6]
     assert not list(out.rglob("failed/*.ipynb"))
 
