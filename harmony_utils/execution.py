@@ -12,6 +12,9 @@ from typing import Any
 
 import nbformat
 import papermill
+from jupyter_client import AsyncKernelManager, BlockingKernelClient
+from jupyter_core.utils import run_sync
+from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
 from harmony_utils.errors import InputError, RefusedError, StageError
@@ -45,10 +48,60 @@ def code_hashes() -> dict[str, str]:
     return {str(p.relative_to(package)): file_hash(p) for p in paths}
 
 
+class SharedKernel:
+    """One kernel for several notebooks, so that what they load is loaded once.
+
+    Each notebook finds an empty namespace; imported modules, and with them the language model
+    that :func:`~harmony_utils.scoring.load_model` keeps, stay.
+    """
+
+    def __init__(self) -> None:
+        self.manager = AsyncKernelManager(kernel_name="python3")
+
+    def renew(self) -> None:
+        """Empty the namespace, or start again if the kernel has died."""
+        if not self.manager.has_kernel:
+            return
+        if not run_sync(self.manager.is_alive)():
+            self.close()
+            self.manager = AsyncKernelManager(kernel_name="python3")
+            return
+        client = BlockingKernelClient()
+        client.load_connection_info(self.manager.get_connection_info())
+        client.start_channels()
+        client.execute_interactive(_RENEW, store_history=False, timeout=60)
+        client.stop_channels()
+
+    def close(self) -> None:
+        """End the kernel."""
+        if self.manager.has_kernel:
+            run_sync(self.manager.shutdown_kernel)(now=True)
+
+
+_RENEW = "get_ipython().reset(new_session=True)"
+
+
+@contextmanager
+def shared_kernel() -> Iterator[SharedKernel]:
+    """Yield a kernel for several calls of :func:`execute_notebook`."""
+    with tempfile.TemporaryDirectory(prefix="harmony-") as scratch, _kernel_surroundings(scratch):
+        kernel = SharedKernel()
+        try:
+            yield kernel
+        finally:
+            kernel.close()
+
+
 def execute_notebook(
-    source: Path, target: Path, *, parameters: dict[str, Any], failed: Path, what: str
+    source: Path,
+    target: Path,
+    *,
+    parameters: dict[str, Any],
+    failed: Path,
+    what: str,
+    kernel: SharedKernel | None = None,
 ) -> None:
-    """Run a notebook in a kernel of its own and write it, executed, without times and paths.
+    """Run a notebook in a kernel and write it, executed, without times and paths.
 
     Parameters
     ----------
@@ -60,6 +113,8 @@ def execute_notebook(
         Where a notebook that breaks off is kept as far as it ran; removed after a success.
     what : str
         What runs, for messages.
+    kernel : SharedKernel, optional
+        Where it runs; a kernel of its own if not given.
 
     Raises
     ------
@@ -68,6 +123,10 @@ def execute_notebook(
     StageError
         If it breaks off in another way.
     """
+    engine = {}
+    if kernel is not None:
+        kernel.renew()
+        engine = {"km": kernel.manager}
     with tempfile.TemporaryDirectory(prefix="harmony-") as scratch, _kernel_surroundings(scratch):
         output = Path(scratch) / source.name
         try:
@@ -78,6 +137,7 @@ def execute_notebook(
                 kernel_name="python3",
                 progress_bar=False,
                 cwd=os.getcwd(),
+                **engine,
             )
         except PapermillExecutionError as error:
             write_atomically(failed, lambda temporary: shutil.copyfile(output, temporary))
@@ -86,6 +146,11 @@ def execute_notebook(
             raise StageError(
                 f"{what} failed: {error.ename}: {error.evalue}; its notebook as far as "
                 f"it ran: {failed}"
+            ) from None
+        except DeadKernelError:
+            raise StageError(
+                f"{what} failed: its process was ended from outside; most often the memory did "
+                "not suffice"
             ) from None
         write_text(target, _clean(output))
     failed.unlink(missing_ok=True)

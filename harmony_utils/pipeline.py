@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harmony_utils.execution import code_hashes, execute_notebook, notebook_path
+from harmony_utils.errors import StageError
+from harmony_utils.execution import SharedKernel, code_hashes, execute_notebook, notebook_path
 from harmony_utils.files import content_hash, file_hash, read_json
 from harmony_utils.predictions import Predictions
 from harmony_utils.settings import STAGES, AuditSettings
@@ -50,22 +51,92 @@ def run_stages(
         If a stage breaks off; its notebook is kept in ``notebooks/failed``.
     """
     audit.configure(settings)
-    common = {
+    with audit.run.lock("audit"):
+        for stage in STAGES:
+            _run(audit, stage, settings, benchmark=benchmark, limit=limit, on_event=on_event)
+
+
+def run_stage(
+    audit: Audit,
+    stage: str,
+    settings: AuditSettings,
+    *,
+    benchmark: str,
+    limit: int,
+    wait: float | None = None,
+    kernel: SharedKernel | None = None,
+    on_event: Event = lambda stage, event: None,
+) -> None:
+    """Run one stage of an audit as a notebook, on stages finished before; reuse it if finished.
+
+    Parameters
+    ----------
+    audit, settings, benchmark, limit, on_event
+        As in :func:`run_stages`.
+    stage : str
+        One of :data:`~harmony_utils.settings.STAGES`.
+    wait : float, optional
+        Seconds to wait for another process that writes the same folder.
+    kernel : SharedKernel, optional
+        Where the notebook runs; a kernel of its own if not given.
+
+    Raises
+    ------
+    InputError
+        If another process audits the same folder, or the stage finds its input unusable.
+    StageError
+        If a stage before it is not finished, or it breaks off.
+    """
+    audit.configure(settings)
+    with audit.run.lock("audit", seconds=wait):
+        for before in STAGES[: STAGES.index(stage)]:
+            if before in _needed(stage) and not audit.is_current(before):
+                raise StageError(
+                    f"stage {stage} of {audit.model} on {audit.benchmark.name}: needs stage "
+                    f"{before}, which is not finished in {audit.run.folder}; run that first"
+                )
+        _run(
+            audit, stage, settings,
+            benchmark=benchmark, limit=limit, on_event=on_event, kernel=kernel,
+        )  # fmt: skip
+
+
+def _needed(stage: str) -> set[str]:
+    """Return the stages that a stage reads from, directly or not."""
+    found: set[str] = set()
+    open_steps = [stage]
+    while open_steps:
+        for step in STEPS[open_steps.pop()].needs:
+            found.add(STEPS[step].stage)
+            open_steps.append(step)
+    return found - {stage}
+
+
+def _run(
+    audit: Audit,
+    stage: str,
+    settings: AuditSettings,
+    *,
+    benchmark: str,
+    limit: int,
+    on_event: Event,
+    kernel: SharedKernel | None = None,
+) -> None:
+    """Execute a stage's notebook unless it is finished; the caller holds the folder."""
+    parameters = {
         "model": audit.model,
         "benchmark": benchmark,
         "limit": limit,
         "run_dir": str(audit.root.resolve()),
         "use_recorded": False,
+        **_plain(getattr(settings, stage).model_dump(mode="json")),
     }
-    with audit.run.lock("audit"):
-        for stage in STAGES:
-            parameters = {**common, **_plain(getattr(settings, stage).model_dump(mode="json"))}
-            if _is_finished(audit, stage, parameters):
-                on_event(stage, "reused")
-                continue
-            on_event(stage, "start")
-            _execute(audit, stage, parameters)
-            on_event(stage, "done")
+    if _is_finished(audit, stage, parameters):
+        on_event(stage, "reused")
+        return
+    on_event(stage, "start")
+    _execute(audit, stage, parameters, kernel)
+    on_event(stage, "done")
 
 
 def summary(audit: Audit) -> dict[str, Any]:
@@ -150,12 +221,19 @@ def _is_finished(audit: Audit, stage: str, parameters: dict[str, Any]) -> bool:
     )
 
 
-def _execute(audit: Audit, stage: str, parameters: dict[str, Any]) -> None:
+def _execute(
+    audit: Audit, stage: str, parameters: dict[str, Any], kernel: SharedKernel | None
+) -> None:
     """Run one stage's notebook and keep it in the run folder."""
     name = NOTEBOOKS[stage]
     target, failed = audit.run.path(f"notebooks/{name}"), audit.run.path(f"notebooks/failed/{name}")
     execute_notebook(
-        notebook_path(name), target, parameters=parameters, failed=failed, what=f"stage {stage}"
+        notebook_path(name),
+        target,
+        parameters=parameters,
+        failed=failed,
+        what=f"stage {stage}",
+        kernel=kernel,
     )
     key = _notebook_key(audit, stage, parameters)
     audit.run.update("notebooks", stage, {"key": key, "sha256": file_hash(target)})

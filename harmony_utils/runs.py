@@ -163,19 +163,26 @@ class Run:
         return Run(target)
 
     @contextmanager
-    def lock(self, name: str = "run") -> Iterator[None]:
+    def lock(self, name: str = "run", *, seconds: float | None = None) -> Iterator[None]:
         """Hold this folder for one process.
+
+        Parameters
+        ----------
+        name : str
+            Which of the folder's locks.
+        seconds : float, optional
+            How long to wait for another process; :data:`LOCK_SECONDS` if not given.
 
         Raises
         ------
         InputError
-            If another process holds it and does not let go within :data:`LOCK_SECONDS`. A killed
-            process holds nothing.
+            If another process holds it and does not let go in that time. A killed process holds
+            nothing.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / f".{name}.lock")
         try:
-            lock.acquire(timeout=LOCK_SECONDS)
+            lock.acquire(timeout=LOCK_SECONDS if seconds is None else seconds)
         except Timeout:
             raise InputError(
                 f"{self.folder}: another process is writing this run; wait for it or choose "

@@ -97,6 +97,40 @@ def _load(text: str) -> Benchmark:
     )
 
 
+def benchmark_name(text: str) -> str:
+    """Return the name that a benchmark will have, without reading its rows.
+
+    Parameters
+    ----------
+    text : str
+        As in :func:`load_benchmark`.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or a file that does not exist. Its rows are not looked at.
+
+    Examples
+    --------
+    >>> benchmark_name("arc_easy"), benchmark_name("hf:owner/name?split=test")
+    ('arc_easy', 'owner_name-test')
+    """
+    if text.startswith("hf:"):
+        spec = parse_spec(text.removeprefix("hf:"))
+        label = Path(spec.target).name if Path(spec.target).is_dir() else spec.target
+        parts = [label, spec.parameters.get("config"), spec.parameters.get("split")]
+        name, subjects = slug("-".join(filter(None, parts))), spec.parameters.get("subjects", "")
+    elif find_entry(text.partition(":")[0]) is not None:
+        name, _, subjects = text.partition(":")
+    else:
+        spec = Spec(text) if os.path.isfile(text) else parse_spec(text)
+        if not os.path.isfile(spec.target):
+            _load(text)  # says what is wrong with it
+        name, subjects = slug(Path(spec.target).stem), spec.parameters.get("subjects", "")
+    wanted = [slug(part, "") for part in subjects.split(",") if part.strip()]
+    return _subset_name(name, wanted) if wanted else name
+
+
 def _from_catalogue(entry: BenchmarkEntry) -> Benchmark:
     """Load a benchmark by the columns that the catalogue gives."""
     examples: tuple[Item, ...] = ()
