@@ -24,7 +24,7 @@ def load_responses(paths: Sequence[str | Path], *, common: bool = False) -> Resp
         Run folders, or folders with run folders below them; a long table ``model,item,correct``
         with ``subject``, ``subdomain`` and ``family`` as columns if there are any (CSV, TSV,
         Parquet, JSONL), where an empty cell and an absent row are missing answers; else
-        evaluation logs of other tools, see :mod:`harmony_utils.logs`.
+        evaluation logs of other tools, see :mod:`harmony_utils.logs.importing`.
     common : bool
         Keep only items that every model answered; otherwise all, with missing answers.
 
