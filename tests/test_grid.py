@@ -21,6 +21,7 @@ import pytest
 import yaml
 from conftest import build_model, harmony_command, write_quiz
 
+from harmony_utils import grid_commands
 from harmony_utils.errors import InputError
 from harmony_utils.files import file_hash, read_json
 from harmony_utils.grid import read_grid, workflow_folder
@@ -336,6 +337,18 @@ def test_jobs_submitted_to_slurm_ask_for_what_the_catalogue_says(tmp_path):
         found = asked["affinity", "mmlu", slug]
         assert int(found["mem_mb"]) == plan["benchmarks"]["mmlu"]["mb"]
         assert "gpu" not in found
+
+
+def test_a_study_is_held_by_one_grid_at_a_time(tmp_path):
+    held = grid_commands._held(tmp_path / "study")
+    with (
+        held,
+        pytest.raises(InputError, match="another `harmony grid` is running"),
+        grid_commands._held(tmp_path / "study"),
+    ):
+        pass
+    with grid_commands._held(tmp_path / "study"):
+        pass
 
 
 def test_refusals_of_the_command(tmp_path):
