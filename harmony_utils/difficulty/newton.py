@@ -92,7 +92,8 @@ def item_step(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Move slopes and intercepts to their posterior mode, abilities being uncertain.
 
-    The expected log-likelihood over each ability's normal posterior is taken at three nodes, ``NODES``.
+    The expected log-likelihood over each ability's normal posterior is taken at three nodes,
+    ``NODES``.
 
     Parameters
     ----------

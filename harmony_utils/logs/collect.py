@@ -121,7 +121,11 @@ def _append(columns: dict[str, list], values: dict[str, Any], n: int, empty: Any
 def _lengths(row: LogRow) -> list[tuple[int, int, int, int | None]]:
     """Return the lengths of the scored texts; those that the log states overrule counted ones."""
     size = len(row.loglik or ())
-    scored = [*(row.scored or row.options or [""] * size)]
+    scored = row.scored or row.options or [""] * size
+    if not row.lengths and not row.tokens and "".join(scored).isascii():
+        sizes = [len(text) for text in scored]
+        if all(text == text.strip() for text in scored):
+            return [(n, n, n, None) for n in sizes]
     counted = {
         "char": [len(text) for text in scored],
         "char-stripped": [len(text.strip()) for text in scored],

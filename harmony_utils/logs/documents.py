@@ -21,6 +21,7 @@ _QUESTIONS = (
     "q",
 )
 _PASSAGES = ("passage", "context", "support", "article", "narrative", "story")
+_PASSAGE_NAMES = frozenset(_PASSAGES)
 _LISTS = ("choices", "options", "endings", "answers", "opts", "candidates")
 _FIELDS = (
     ("opa", "opb", "opc", "opd"),
@@ -91,6 +92,8 @@ def question_of(doc: dict[str, Any]) -> str:
 
 def passage_of(doc: dict[str, Any]) -> str:
     """Return the text that a question is about, or ``""``."""
+    if _PASSAGE_NAMES.isdisjoint(doc):
+        return ""
     for name in _PASSAGES:
         if isinstance(doc.get(name), str):
             return doc[name]

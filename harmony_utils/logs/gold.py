@@ -66,6 +66,15 @@ def read_gold(
     """
     size = len(options) or n_options
     found: dict[str, tuple[int, ...]] = {}
+    if type(value) is str and value.isdigit() and value not in "".join(options):
+        number = int(value)  # by far the most common case: nothing else can be meant
+        if number < size:
+            found["index"] = (number,)
+        if 1 <= number <= size:
+            found["index-1"] = (number - 1,)
+        if value in labels:
+            found["label"] = (list(labels).index(value),)
+        return found
     if isinstance(value, str) and value.strip().startswith("["):
         value = _literal(value)
     if isinstance(value, (list, tuple)):

@@ -175,17 +175,7 @@ def _refuse_different(members: list[ImportedLog], where: str) -> None:
 
 
 def _merged(model: str, benchmark: str, members: list[ImportedLog]) -> Run:
-    tables = []
-    for log in members:
-        table = log.predictions.table
-        name = log.header.subject or (log.header.task if len(members) > 1 else None)
-        tables.append(
-            table.assign(subject=table["subject"].fillna(name) if name else table["subject"])
-        )
-    table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-    base = table["key"].str.split("-").str[0]
-    meta = {**members[0].predictions.meta, "benchmark": benchmark}
-    predictions = Predictions(table.assign(key=number_repeats(list(base))), meta)
+    predictions = _one_table(benchmark, members)
     first = members[0].header
     prefix = "group:" if len(members) > 1 else ""
     reported = {
@@ -196,6 +186,23 @@ def _merged(model: str, benchmark: str, members: list[ImportedLog]) -> Run:
     texts = {digest: text for log in members for digest, text in log.texts.items()}
     paths = [log.path for log in members]
     return Run(model, benchmark, predictions, paths, first.settings, reported, texts)
+
+
+def _one_table(benchmark: str, members: list[ImportedLog]) -> Predictions:
+    """Put the tables of a benchmark's tasks one below the other."""
+    if len(members) == 1 and members[0].header.subject is None:
+        return members[0].predictions
+    tables = []
+    for log in members:
+        table = log.predictions.table
+        name = log.header.subject or (log.header.task if len(members) > 1 else None)
+        tables.append(
+            table.assign(subject=table["subject"].fillna(name) if name else table["subject"])
+        )
+    table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    base = table["key"].str.split("-").str[0]
+    meta = {**members[0].predictions.meta, "benchmark": benchmark}
+    return Predictions(table.assign(key=number_repeats(list(base))), meta)
 
 
 def join_models(runs: list[Run], *, merge_different: bool = False) -> dict[str, Any]:
@@ -225,6 +232,9 @@ def join_models(runs: list[Run], *, merge_different: bool = False) -> dict[str, 
         dropped = {}
         for run in members:
             table = run.predictions.table
+            dropped[run.model] = {}
+            if len(table) == len(common):
+                continue
             outside = table[~table["key"].isin(common)]
             counts = outside["subject"].fillna("").value_counts().sort_index()
             dropped[run.model] = {name: int(n) for name, n in counts.items()}

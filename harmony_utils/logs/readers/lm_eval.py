@@ -61,6 +61,7 @@ _GROUPS = (
     "hendrycksTest",
 )
 _TIMESTAMP = re.compile(r"_(\d{4}-\d\d-\d\dT[\d\-:.]+)\.jsonl?")
+_SUBJECT_FIELDS = frozenset(("subject", "category", "subdomain", "topic"))
 _LETTERS = set(string.ascii_uppercase)
 
 
@@ -148,7 +149,7 @@ def _row(raw: dict[str, Any], delimiter: str | None) -> LogRow:
         prompt=prompt,
         split="" if raw.get("filter", "none") == "none" else raw["filter"],
         subject=_subject(doc),
-        logged={m: v for m in METRICS if (v := _number(raw.get(m))) is not None},
+        logged={m: float(v) for m in METRICS if isinstance(v := raw.get(m), (int, float))},
     )
     if not isinstance(requests[0][1], str):
         return _generated(row, raw, doc)
@@ -196,7 +197,11 @@ def _metric_values(raw: dict[str, Any]) -> list[Any]:
 def _requests(arguments: Any) -> list[tuple[Any, Any]]:
     """Return ``(context, continuation)`` of each request in the order they were made."""
     if isinstance(arguments, dict):
-        names = sorted(arguments, key=lambda name: int(name.rsplit("_", 1)[1]))
+        names = list(arguments)
+        if len(names) > 10:  # gen_args_10 comes after gen_args_9
+            names.sort(key=lambda name: int(name.rsplit("_", 1)[1]))
+        else:
+            names.sort()
         parts = [arguments[name] for name in names]
         return [(part["arg_0"], part.get("arg_1", "")) for part in parts]
     return [(part[0], part[1] if len(part) > 1 else "") for part in arguments]
@@ -263,6 +268,8 @@ def _gold(target: Any, row: LogRow, doc: dict[str, Any]) -> dict[str, tuple[int,
 
 
 def _subject(doc: dict[str, Any]) -> str | None:
+    if _SUBJECT_FIELDS.isdisjoint(doc):
+        return None
     for name in ("subject", "category", "subdomain", "topic"):
         if isinstance(doc.get(name), str) and doc[name]:
             return doc[name]
