@@ -33,6 +33,9 @@ from harmony_utils.sources.load import benchmark_name
 needs_snakemake = pytest.mark.skipif(
     importlib.util.find_spec("snakemake") is None, reason="snakemake is not installed"
 )
+slow = pytest.mark.skipif(
+    "HARMONY_SLOW_TESTS" not in os.environ, reason="minutes long: set HARMONY_SLOW_TESTS=1"
+)
 CONFIGS = project_folder() / "workflow" / "config"
 
 
@@ -258,6 +261,7 @@ def test_a_cell_that_fails_stops_no_other_and_is_not_taken_for_done(project, stu
     assert not list(out.rglob("failed/*.ipynb"))
 
 
+@slow
 @needs_snakemake
 def test_killed_at_any_moment_it_goes_on_to_the_same_results(whole, project, study):
     _, complete, config = whole
