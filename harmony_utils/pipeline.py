@@ -11,6 +11,7 @@ from harmony_utils.files import content_hash, file_hash, read_json
 from harmony_utils.predictions import Predictions
 from harmony_utils.settings import STAGES, AuditSettings
 from harmony_utils.stages import STEPS, Audit
+from harmony_utils.stages.variants import VARIANT_STEPS
 
 #: The chapter of each stage, below ``notebooks/``.
 NOTEBOOKS: dict[str, str] = {
@@ -205,7 +206,8 @@ def _notebook_key(audit: Audit, stage: str, parameters: dict[str, Any]) -> str:
 
 def _steps(stage: str) -> list[str]:
     """Return the steps that a stage's notebook shows."""
-    return [name for name, step in STEPS.items() if step.stage == stage]
+    further = VARIANT_STEPS.values()  # no notebook of a stage shows them
+    return [n for n, step in STEPS.items() if step.stage == stage and n not in further]
 
 
 def _is_finished(audit: Audit, stage: str, parameters: dict[str, Any]) -> bool:

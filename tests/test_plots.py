@@ -20,15 +20,22 @@ from harmony_utils.filling import Budget, TextSpace
 from harmony_utils.filling.experiments import simulate_filling
 from harmony_utils.harmony import harmony, subdomain_table
 from harmony_utils.partition import random_partition, spectral_partition
+from harmony_utils.plane import benchmark_plane
 from harmony_utils.plots.style import WIDTH, plain_text
 from harmony_utils.plots.trends import count_text
 from harmony_utils.rebalance import prune_ladder
 from harmony_utils.scaling import scaling_table
 from harmony_utils.sensitivity import multiverse
-from harmony_utils.settings import ClusteringSettings, HarmonySettings, SensitivitySettings
+from harmony_utils.settings import (
+    ClusteringSettings,
+    HarmonySettings,
+    PlaneSettings,
+    SensitivitySettings,
+)
 from harmony_utils.similarity import affinity_from_divergence, jeffreys_divergence
 from harmony_utils.sources import load_benchmark
 from harmony_utils.spectral import spectral_embedding
+from harmony_utils.stages.panel import panel_answers
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(range(4), [40, 30, 20, 10])
@@ -82,6 +89,14 @@ def specification_table(**grid):
         clustering=ClusteringSettings(max_clusters=4),
         harmony=HarmonySettings(n_null=100),
     )
+
+
+@lru_cache(maxsize=1)
+def plane_table() -> pd.DataFrame:
+    """Three recorded benchmarks on the plane."""
+    settings = PlaneSettings(n_null=100, n_bootstrap=100, n_matched=20, n_matched_draws=20)
+    answers = panel_answers(["copa", "openbookqa", "commitment_bank"])
+    return benchmark_plane(answers, settings).table
 
 
 FIGURES = {
@@ -153,6 +168,11 @@ FIGURES = {
         )
     ),
     "verdicts_by_choice": lambda: plots.verdicts_by_choice(specification_table()),
+    "benchmark_plane": lambda: plots.benchmark_plane(plane_table()),
+    "plane_verdicts": lambda: plots.plane_verdicts(plane_table()),
+    "plane_means": lambda: plots.plane_means(
+        plane_table().set_index("benchmark")[["mean", "mean_matched"]]
+    ),
     "item_curves": lambda: plots.item_curves(DIFFICULTY.fit, DIFFICULTY.fit.items[:4]),
     "item_curves, one": lambda: plots.item_curves(DIFFICULTY.fit, ["item-7"]),
     "information_curve": lambda: plots.information_curve(DIFFICULTY.information, DIFFICULTY.target),

@@ -33,7 +33,7 @@ _DIRECTIONS = tuple(
 )
 _RADII = (9, 14, 20, 28, 38, 50, 64, 80, 100)
 _NEAR = 14  # points; a label farther away gets a line
-_LABEL_SIZE = 8.5
+_LABEL_SIZE = 10.0
 
 
 def benchmark_plane(table: pd.DataFrame) -> tuple[Figure, str]:
