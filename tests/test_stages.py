@@ -182,3 +182,14 @@ def test_an_interrupted_step_leaves_the_finished_ones(tiny_model, quiz, tmp_path
 def test_names_are_needed():
     with pytest.raises(InputError, match="both a model and a benchmark"):
         stages.open_audit(model="", benchmark="arc_easy")
+
+
+def test_large_files_that_a_run_dropped_are_computed_again(tiny_model, quiz, tmp_path):
+    """A slim run lacks distributions and divergences; a newer clustering needs them."""
+    audit = reopen(tiny_model, quiz, tmp_path)
+    labels = audit.clustering().labels
+    for name in ("distributions.npy", "divergence.npy"):
+        audit.run.path(name).unlink()
+    again = reopen(tiny_model, quiz, tmp_path)
+    again.compute("clustering")
+    np.testing.assert_array_equal(again.clustering().labels, labels)

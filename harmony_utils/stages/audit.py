@@ -209,8 +209,13 @@ class Audit:
         """Compute a step from its inputs, whether or not it is finished already."""
         step = STEPS[name]
         key = self.key(name)
-        if name == "harmony" and self.settings("harmony").recluster:
-            self.divergence()  # a recorded run may lack it; computing it takes the lock
+        # a recorded run may lack large files; computing them takes the lock itself
+        if name == "divergence":
+            self.distributions()
+        elif "divergence" in step.needs or (
+            name == "harmony" and self.settings("harmony").recluster
+        ):
+            self.divergence()
         files = [file for file in step.files if not (self.is_rule and file == "distributions.npy")]
         with self.run.lock():
             self._introduce()
