@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import uuid
 from collections.abc import Callable
@@ -49,6 +50,23 @@ def write_text(path: Path, text: str) -> Path:
 def write_json(path: Path, data: Any) -> Path:
     """Write ``data`` as indented JSON, atomically; NaN is refused, keys keep their order."""
     return write_text(path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def json_values(value: Any) -> Any:
+    """Turn NaN and infinity into None, and numpy's numbers into Python's, all the way down.
+
+    Examples
+    --------
+    >>> json_values({"p": np.float64(0.5), "range": (float("nan"), 1)})
+    {'p': 0.5, 'range': [None, 1]}
+    """
+    if isinstance(value, dict):
+        return {name: json_values(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_values(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_json(path: Path) -> Any:

@@ -72,8 +72,9 @@ def audit_from_logs(
     paths: list[str], out_dir: Path | None, settings: AuditSettings, partition: str, as_json: bool
 ) -> None:
     """Audit evaluation logs: ``harmony audit --from-logs``."""
+    from harmony_utils.files import json_values
     from harmony_utils.logs import import_logs
-    from harmony_utils.stages.from_logs import audit_logs, finite, save_log_audit
+    from harmony_utils.stages.from_logs import audit_logs, save_log_audit
 
     if not paths:
         raise InputError("--from-logs: name at least one file or folder")
@@ -82,7 +83,7 @@ def audit_from_logs(
     shown = []
     for audit in audits:
         folder = save_log_audit(audit, root=out_dir)
-        shown.append({**finite(audit.to_dict()), "run_dir": str(folder)})
+        shown.append({**json_values(audit.to_dict()), "run_dir": str(folder)})
         _written(folder, as_json=as_json)
     for reason in refused.values():
         err.print(f"not audited: {reason}", soft_wrap=True, markup=False, highlight=False)

@@ -80,6 +80,7 @@ def keep(made: Path, target: Path) -> None:
     (samples,), (results,) = made.glob("samples_*"), made.glob("results_*")
     about = json.loads(results.read_text("utf-8"))
     about = {name: value for name, value in about.items() if name not in PRIVATE}
+    about["config"]["model"] = about["model_name"]  # else the place of the weights here
     about["configs"]["redundantqa"].pop("dataset_kwargs", None)
     about["configs"]["redundantqa"].pop("metadata", None)
     write_json(target / f"results_{STAMP}.json", about)

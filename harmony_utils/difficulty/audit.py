@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +31,7 @@ from harmony_utils.difficulty.resampling import resampled_fits
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.difficulty.weighing import band_table, information_table
 from harmony_utils.errors import InputError, RefusedError
-from harmony_utils.files import write_atomically, write_json
+from harmony_utils.files import json_values, write_atomically, write_json
 
 FEW_MODELS = 10
 """Below this many models slopes are hardly known; it is flagged."""
@@ -114,7 +113,7 @@ class DifficultyAudit:
             "purpose_score": purpose,
             "suspected_keys": self.suspects.to_dict("records"),
         }
-        return _finite(found)
+        return json_values(found)
 
     def items_table(self) -> pd.DataFrame:
         """Return the items' table with posterior means, and subjects if there are any."""
@@ -261,14 +260,3 @@ def _purpose(
         return {**about, **purpose_scores(responses, weights, random_state=random_state)}
     except RefusedError as error:
         return {**about, "refused": str(error)}
-
-
-def _finite(value: Any) -> Any:
-    """Turn NaN and infinity into None, and numpy's numbers into Python's, all the way down."""
-    if isinstance(value, dict):
-        return {name: _finite(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

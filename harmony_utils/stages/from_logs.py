@@ -14,7 +14,7 @@ import pandas as pd
 from harmony_utils.comparison import compare_partitions
 from harmony_utils.embedding import embed_texts, text_affinity
 from harmony_utils.errors import InputError, RefusedError
-from harmony_utils.files import content_hash, write_atomically, write_json
+from harmony_utils.files import content_hash, json_values, write_atomically, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.logs import Import, Run
 from harmony_utils.partition import (
@@ -350,17 +350,6 @@ def save_log_audit(audit: LogAudit, *, root: Path | None = None) -> Path:
         write_atomically(
             folder / name, lambda path, table=table: table.to_parquet(path, index=False)
         )
-    write_json(folder / "partition.json", {"partition": audit.used, **finite(about)})
-    write_json(folder / "harmony.json", finite(audit.to_dict()))
+    write_json(folder / "partition.json", {"partition": audit.used, **json_values(about)})
+    write_json(folder / "harmony.json", json_values(audit.to_dict()))
     return folder
-
-
-def finite(value: Any) -> Any:
-    """Turn NaN, which JSON has no word for, and numpy's numbers into plain values."""
-    if isinstance(value, dict):
-        return {key: finite(v) for key, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(v) for v in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
