@@ -81,6 +81,7 @@ def test_outputs_are_stripped_but_for_the_check(chapter):
     for cell in kept:
         assert "keep_output" in tags(cell)
         assert "nbval-check-output" in tags(cell)
+        assert cell.execution_count, "nbval takes a cell with outputs and no count for not run"
 
 
 def test_cells_are_small_and_have_stable_names(chapter):
