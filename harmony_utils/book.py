@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import papermill
 import yaml
 
 from harmony_utils.errors import InputError, StageError
@@ -85,10 +86,11 @@ def _further_chapters() -> dict[str, Path]:
         done = cache.record.get("notebooks", {}).get(name, {})
         if done.get("key") == key and path.exists() and file_hash(path) == done["sha256"]:
             continue
-        failed = cache.path(f"notebooks/failed/{name}")
-        execute_notebook(
-            notebook_path(name), path, parameters={}, failed=failed, what=f"chapter {name}"
-        )
+        source, failed = notebook_path(name), cache.path(f"notebooks/failed/{name}")
+        given_parameters = papermill.inspect_notebook(str(source))
+        # a root of its own: beside a run of the reader, recorded results would not be taken
+        own_root = {"run_dir": str(cache.path("runs"))} if "run_dir" in given_parameters else {}
+        execute_notebook(source, path, parameters=own_root, failed=failed, what=f"chapter {name}")
         cache.update("notebooks", name, {"key": key, "sha256": file_hash(path)})
     return paths
 
