@@ -267,6 +267,20 @@ def canonical_labels(labels: Sequence[Hashable] | np.ndarray) -> np.ndarray:
     return _canonical(labels)[0]
 
 
+def group_numbers(names: Sequence[str | None]) -> np.ndarray | None:
+    """Number groups of items that hang together; what is no text stands alone.
+
+    Examples
+    --------
+    >>> group_numbers(["text 1", None, "text 1", float("nan")]).tolist()
+    [0, 1, 0, 2]
+    """
+    if not any(isinstance(name, str) for name in names):
+        return None
+    own = [name if isinstance(name, str) else (row,) for row, name in enumerate(names)]
+    return canonical_labels(own)
+
+
 def partition_from_labels(labels: Sequence[Hashable] | np.ndarray) -> Partition:
     """Make a partition of labels that exist already, such as subjects.
 

@@ -163,3 +163,14 @@ def test_saving_twice_gives_the_same_files(tmp_path):
     first = {p.name: p.read_bytes() for p in save_log_audit(audit, root=tmp_path / "x").iterdir()}
     second = {p.name: p.read_bytes() for p in save_log_audit(audit, root=tmp_path / "y").iterdir()}
     assert first == second
+
+
+def test_items_on_one_passage_hang_together_and_others_stand_alone(tmp_path):
+    rows = [log_row(i, gold=i % 3) for i in range(12)]
+    for i, row in enumerate(rows):
+        row["doc"]["subject"] = "ab"[i % 2]
+        if i < 4:
+            row["doc"]["passage"] = "A text that four questions are about."
+    found = import_logs([str(write_log(tmp_path / "s.jsonl", rows))], keep_texts=True)
+    (audit,), _ = audit_logs(found, settings=FAST)
+    assert audit.result.n_groups == 9

@@ -17,7 +17,7 @@ from harmony_utils.files import read_json, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.items import Benchmark
 from harmony_utils.naming import SubdomainName
-from harmony_utils.partition import Partition, canonical_labels
+from harmony_utils.partition import Partition, group_numbers
 from harmony_utils.predictions import Predictions
 from harmony_utils.rebalance import BalancedAccuracy
 from harmony_utils.respondents import identify_respondent, is_respondent
@@ -327,11 +327,7 @@ class Audit:
 
     def groups(self) -> np.ndarray | None:
         """Return which questions hang together, shape (n_items,), numbered from 0; None if none."""
-        names = self.benchmark.groups()
-        if not any(names):
-            return None
-        alone = (f" {row}" if name is None else name for row, name in enumerate(names))
-        return canonical_labels(list(alone))
+        return group_numbers(self.benchmark.groups())
 
     def measure(self) -> HarmonyResult:
         """Compute HARMONY; fast and seeded, so no draws need to be stored."""

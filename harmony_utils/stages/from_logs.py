@@ -19,7 +19,7 @@ from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.logs import Import, Run
 from harmony_utils.partition import (
     Partition,
-    canonical_labels,
+    group_numbers,
     partition_from_labels,
     spectral_partition,
 )
@@ -200,7 +200,7 @@ def _audit_run(run: Run, wanted: str, settings: AuditSettings, embeddings: _Embe
     used = wanted or next(iter(partitions))
     labels = partitions[used].labels
     correct, about = predictions.correct, settings.harmony.model_dump(exclude={"recluster"})
-    groups = _groups(predictions)
+    groups = group_numbers(predictions.table["group"].tolist())
     if wanted != "options":
         left_out["partition options"] = "only made when asked for: " + OPTIONS_WARNING
     return LogAudit(
@@ -231,15 +231,6 @@ def _audit_run(run: Run, wanted: str, settings: AuditSettings, embeddings: _Embe
         ),
         left_out=left_out,
     )
-
-
-def _groups(predictions: Predictions) -> np.ndarray | None:
-    """Return which items hang together (one passage, one stem), None if none do."""
-    names = predictions.table["group"]
-    if names.isna().all():
-        return None
-    alone = [f" {row}" if name is None else name for row, name in enumerate(names)]
-    return canonical_labels(alone)
 
 
 def _subjects(predictions: Predictions) -> Partition:
