@@ -84,18 +84,6 @@ def cell(value: Any) -> Any:
         return value
 
 
-def number(value: Any) -> float | None:
-    """Return a finite number, None for anything else; text such as ``"-1.5"`` is read.
-
-    Examples
-    --------
-    >>> number("1e-3"), number(True), number("nan"), number([1]), number("B")
-    (0.001, 1.0, None, None, None)
-    """
-    found = real(value)
-    return found if found is not None and math.isfinite(found) else None
-
-
 def real(value: Any) -> float | None:
     """Return a number that may be NaN or infinite, None for what is no number."""
     if isinstance(value, (bool, int, float)):

@@ -380,8 +380,8 @@ def _one_row_each(table: pd.DataFrame, data: Collected) -> tuple[pd.DataFrame, l
             mean = table["correct"][~again].groupby(same[~again].factorize()[0]).transform("mean")
             table.loc[~again, "correct"] = mean
         table = table[~repeated].reset_index(drop=True)
-    counts = Counter(table["key"])
-    if extra := len(table) - len(counts):
+    keys = table["key"].tolist()
+    if extra := len(keys) - len(set(keys)):
         flags.append(
             Flag("duplicate-questions", f"{extra} items repeat the text of an earlier one")
         )
@@ -392,9 +392,10 @@ def _one_row_each(table: pd.DataFrame, data: Collected) -> tuple[pd.DataFrame, l
                     "two-keyed-answers", f"{clash} questions appear with different correct answers"
                 )
             )
-    counts = Counter(table["group"])  # an item alone in its group has none
-    group = [name if counts[name] > 1 else None for name in table["group"]]
-    return table.assign(key=number_repeats(list(table["key"])), group=group), flags
+    groups = table["group"].tolist()
+    counts = Counter(groups)  # an item alone in its group has none
+    group = [name if counts[name] > 1 else None for name in groups]
+    return table.assign(key=number_repeats(keys), group=group), flags
 
 
 def _model(name: str) -> dict[str, Any]:

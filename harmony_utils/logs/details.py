@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harmony_utils.logs.cells import cell, dig, number, real
+from harmony_utils.logs.cells import cell, dig, real
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.streams import open_bytes
+from harmony_utils.logs.values import number
 
 #: Names before a colon that hold whole benchmarks, not the subjects of one.
 _COLLECTIONS = {"arc", "truthfulqa", "gpqa", "glue", "super_glue", "lextreme", "helm", "blimp"}
@@ -193,7 +195,7 @@ def _positive(value: Any) -> bool:
         return any(map(_positive, value))
     if isinstance(value, dict):
         return any(map(_positive, value.values()))
-    return value == "True" or (number(value) or 0) > 0
+    return (number(value) or 0) > 0
 
 
 # tasks and results files ----------------------------------------------------------------------
@@ -279,7 +281,7 @@ def header_of(format: str, version: str, path: Path, task_text: str) -> LogHeade
             "seed": dig(general, "model_config", "seed"),
         },
         reported=_reported(results, task, benchmark, few_shot),
-        total_items=int(total) if total and total > 0 else None,
+        total_items=int(total) if total and 0 < total < math.inf else None,
     )
     if not results:
         sentence = "no results file lies beside the details: the model is told by the path only"

@@ -116,6 +116,8 @@ def open_member(archive: zipfile.ZipFile, name: str) -> io.BufferedReader:
     """
     info = archive.getinfo(name)
     where = f"{archive.filename}: {name}"
+    if listener := ON_READ.get():
+        listener(info.compress_size)
     if info.compress_type != _ZSTD_IN_ZIP:
         try:
             return _bounded(archive.open(info), info.compress_size, where)

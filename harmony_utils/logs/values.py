@@ -108,7 +108,7 @@ def plain_text(content: Any) -> str:
     return ""
 
 
-def last_question(messages: Any) -> str:
+def last_user_message(messages: Any) -> str:
     """Return the text of the last message of a user, ``""`` if there is none."""
     for message in reversed(messages if isinstance(messages, list) else []):
         if isinstance(message, dict) and message.get("role", message.get("type")) in (

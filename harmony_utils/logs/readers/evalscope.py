@@ -18,7 +18,7 @@ from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source
 from harmony_utils.logs.values import (
     benchmark_and_subject,
-    last_question,
+    last_user_message,
     number,
     plain_text,
     subject_of,
@@ -115,7 +115,7 @@ def _new(raw: dict[str, Any]) -> LogRow:
         ),
         "",
     )
-    prompt = last_question(raw.get("messages")) or plain_text(raw.get("input"))
+    prompt = last_user_message(raw.get("messages")) or plain_text(raw.get("input"))
     row = LogRow(
         native_id=str(native),
         question=question_of(about) or prompt,

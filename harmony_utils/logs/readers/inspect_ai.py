@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from harmony_utils.errors import InputError
-from harmony_utils.logs.cells import dig, number
+from harmony_utils.logs.cells import dig
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, Gold, LogHeader, LogRow
 from harmony_utils.logs.sources import Source
 from harmony_utils.logs.streams import JsonText, open_bytes, open_member
+from harmony_utils.logs.values import number
 
 NAME = "inspect"
 

@@ -19,7 +19,7 @@ from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, read_beside, source_rows
 from harmony_utils.logs.streams import JsonText, open_bytes
-from harmony_utils.logs.values import benchmark_and_subject, last_question, number, plain_text
+from harmony_utils.logs.values import benchmark_and_subject, last_user_message, number, plain_text
 
 NAME = "opencompass"
 _LABEL = "label: "
@@ -175,7 +175,7 @@ def _log(value: float | None) -> float:
 
 def _gen(raw: dict[str, Any], key: str, detail: dict[str, Any], zero: bool) -> LogRow:
     prompt = raw.get("origin_prompt")
-    row = LogRow(native_id=key, question=last_question(prompt) or _text(prompt))
+    row = LogRow(native_id=key, question=last_user_message(prompt) or _text(prompt))
     row.prompt = _text(prompt)
     gold = raw.get("gold")
     if gold is None and zero:
