@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import string
 from typing import Any
 
 _QUESTIONS = (
@@ -71,6 +72,66 @@ def last_question(prompt: str) -> str:
     last = blocks[-1].strip() if blocks else prompt
     start = last.rfind("\nQuestion:")
     return last[start + 1 :] if start >= 0 else last
+
+
+#: Where an option begins that is listed by its letter, e.g. ``A. ``, ``(A) `` or ``A) ``.
+_LETTERED = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(?=\S)", re.MULTILINE)
+
+#: What ends the last of them: an empty line, or a line that asks for the answer.
+_LIST_END = re.compile(r"\n[ \t]*\n|\n(?=\W*(?:Answer|ANSWER)\b)")
+
+
+def lettered_options(prompt: str) -> tuple[str, list[str]]:
+    """Split a prompt that lists its options by letter.
+
+    Parameters
+    ----------
+    prompt : str
+        The last list in it counts, so examples may come before.
+
+    Returns
+    -------
+    question : str
+        What stands before the list; the whole prompt if there is none.
+    options : list of str
+        Texts of the options from A on, ``[]`` if there are not at least two.
+
+    Examples
+    --------
+    >>> lettered_options("Which?\\nA. red\\nB. dark\\nblue\\nAnswer:")
+    ('Which?', ['red', 'dark\\nblue'])
+    >>> lettered_options("Which letter comes first?")
+    ('Which letter comes first?', [])
+    """
+    marks = list(_LETTERED.finditer(prompt))
+    begin = max((i for i, mark in enumerate(marks) if mark[1] == "A"), default=len(marks))
+    marks = marks[begin:]
+    wanted = zip(marks, string.ascii_uppercase, strict=False)
+    size = next((i for i, (mark, letter) in enumerate(wanted) if mark[1] != letter), len(marks))
+    if size < 2:
+        return prompt, []
+    ends = [mark.start() for mark in marks[1:size]] + [len(prompt)]
+    texts = [prompt[mark.end() : end] for mark, end in zip(marks, ends, strict=False)]
+    texts[-1] = _LIST_END.split(texts[-1])[0]
+    return prompt[: marks[0].start()].strip(), [text.strip() for text in texts]
+
+
+def spelled_out(question: str, options: list[str]) -> tuple[str, list[str]]:
+    """Replace options that are letters by the texts that the question lists under them.
+
+    Examples
+    --------
+    >>> spelled_out("Which?\\n A. red\\n B. blue\\nAnswer:", [" A", " B"])
+    ('Which?', ['red', 'blue'])
+    >>> spelled_out("Which?\\n A. red\\n B. blue\\nAnswer:", ["yes", "no"])[1]
+    ['yes', 'no']
+    """
+    letters = [option.strip("(). ") for option in options]
+    if letters == list(string.ascii_uppercase[: len(letters)]):
+        asked, texts = lettered_options(question)
+        if len(texts) == len(options):
+            return asked, texts
+    return question, options
 
 
 def question_of(doc: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -110,10 +111,20 @@ class Source:
             with open_bytes(self.path) as stream:
                 first = next(JsonText(stream, name).elements(), {})
         elif self.kind == "json-object":  # a single row that is a file of its own
-            first = self.start
+            first = self._only_line() or self.start
         else:
             first = {}
         return first if isinstance(first, dict) else {}
+
+    def _only_line(self) -> dict[str, Any]:
+        """Return the object on the first line, ``{}`` if it does not end there."""
+        with open_bytes(self.path) as stream:
+            line = stream.readline(_LINE)
+        try:
+            found = json.loads(line)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     @cached_property
     def start(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harmony_utils.logs.converting import convert_rows
-from harmony_utils.logs.documents import last_question
+from harmony_utils.logs.documents import last_question, spelled_out
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, source_rows
 from harmony_utils.logs.sources import read_beside as beside
@@ -122,6 +122,7 @@ def _row(raw: dict[str, Any], scores: dict[Key, dict[str, float]]) -> LogRow:
     if not gold:
         stripped = [g.strip() for g in golds]
         gold = tuple(i for i, text in enumerate(row.options) if text in stripped)
+    row.question, row.options = spelled_out(row.question, row.options)
     row.gold = {"text": gold} if gold else {}
     row.logged = {name: found[name] for name in METRICS if name in found}
     return row

@@ -12,10 +12,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from harmony_utils.logs.converting import convert_rows
-from harmony_utils.logs.documents import option_labels, option_texts, passage_of, question_of
+from harmony_utils.logs.cells import dig
+from harmony_utils.logs.documents import (
+    lettered_options,
+    option_labels,
+    option_texts,
+    passage_of,
+    question_of,
+)
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
-from harmony_utils.logs.sources import Source
+from harmony_utils.logs.sources import Source, read_beside
 from harmony_utils.logs.values import (
     benchmark_and_subject,
     last_user_message,
@@ -26,6 +33,10 @@ from harmony_utils.logs.values import (
 
 NAME = "evalscope"
 _ENDINGS = re.compile(r"(\.(jsonl?|gz|zst))+$")
+
+#: Parts of a prompt that say how to answer, and what ends an example before the question.
+_INSTRUCTION = re.compile(r"\[?LETTER\]?|\{letters\}")
+_EXAMPLE_END = re.compile(r"^ANSWER: .*$", re.MULTILINE)
 
 
 def sniff(source: Source) -> str | None:
@@ -46,11 +57,7 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
     """See :class:`~harmony_utils.logs.rows.Reader`."""
     new = sniff(source) == ">= 1.0"
     stem = _ENDINGS.sub("", source.path.name)
-    subset = source.row.get("subset_name")
-    if isinstance(subset, str) and stem.endswith(f"_{subset}"):
-        benchmark, subject = stem.removesuffix(f"_{subset}"), subset
-    else:
-        benchmark, subject = benchmark_and_subject(stem)
+    benchmark, subject, report = _place(source, stem)
     header = LogHeader(
         format=NAME,
         version=">= 1.0" if new else "< 1.0",
@@ -59,6 +66,7 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
         benchmark=benchmark,
         subject=None if subject in ("default", "main", "test") else subject,
         metrics={"result": ("prediction",)},
+        reported=_reported(report, subject),
         flags=[
             Flag(
                 "extracted-answers",
@@ -68,6 +76,32 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
         ],
     )
     return header, _rows(source, new=new)
+
+
+def _place(source: Source, stem: str) -> tuple[str, str | None, Any]:
+    """Return benchmark, subset and report; ``DATASET_SUBSET`` is the name of the file."""
+    subset, model = source.row.get("subset_name"), source.path.parent.resolve().name
+    if isinstance(subset, str) and stem.endswith(f"_{subset}"):
+        names = [stem.removesuffix(f"_{subset}")]
+    else:
+        beside = (source.path.parent / f"../../reports/{model}").glob("*.json")
+        names = [path.stem for path in beside if stem.startswith(f"{path.stem}_")]
+    if not names:
+        return *benchmark_and_subject(stem), None
+    name = max(names, key=len)
+    report = read_beside(source, f"../../reports/{model}/{name}.json")
+    return name, stem.removeprefix(f"{name}_"), report
+
+
+def _reported(report: Any, subset: str | None) -> dict[str, float]:
+    """Return the score of a subset in the report of its dataset."""
+    for metric in dig(report, "metrics") or []:
+        for category in dig(metric, "categories") or []:
+            for part in dig(category, "subsets") or []:
+                score = number(dig(part, "score"))
+                if dig(part, "name") == subset and score is not None:
+                    return {"result": score}
+    return {}
 
 
 def _rows(source: Source, *, new: bool) -> Iterator[LogRow]:
@@ -116,11 +150,13 @@ def _new(raw: dict[str, Any]) -> LogRow:
         "",
     )
     prompt = last_user_message(raw.get("messages")) or plain_text(raw.get("input"))
+    prompt = prompt.rpartition("**User**:")[2].strip()  # before messages were logged
+    asked, options = lettered_options(prompt)  # in the order in which the model saw them
     row = LogRow(
         native_id=str(native),
-        question=question_of(about) or prompt,
+        question=question_of(about) or _bare(asked),
         prompt=prompt,
-        options=option_texts(about),
+        options=options or option_texts(about),
         subject=subject_of(about) or subject_of(raw),
     )
     values = score.get("value")
@@ -134,6 +170,13 @@ def _new(raw: dict[str, Any]) -> LogRow:
         target = target[0]
     _judge(row, target, score.get("extracted_prediction"), number(value), option_labels(about))
     return row
+
+
+def _bare(prompt: str) -> str:
+    """Return a prompt without examples and without the paragraph that says how to answer."""
+    parts = _EXAMPLE_END.split(prompt)[-1].strip().split("\n\n")
+    kept = [part for part in parts if not _INSTRUCTION.search(part)]
+    return "\n\n".join(kept).strip() or prompt
 
 
 def _judge(row: LogRow, gold: Any, picked: Any, result: float | None, labels: list[str]) -> None:

@@ -43,16 +43,21 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
 
 
 def _rows(source: Source, header: LogHeader) -> Iterator[LogRow]:
-    unread = clash = 0
-    for row in convert_rows(source, _row, tool="the MMLU-Pro script"):
-        unread += not row.answered
+    guessed = clash = 0
+
+    def convert(raw: dict[str, Any]) -> LogRow:
+        nonlocal guessed
+        guessed += not raw.get("pred")  # a letter beyond the options is wrong, not guessed for
+        return _row(raw)
+
+    for row in convert_rows(source, convert, tool="the MMLU-Pro script"):
         clash += "two-keys" in row.flags
         yield row
-    if unread:
+    if guessed:
         header.flags.append(
             Flag(
                 "random-guesses",
-                f"{unread} answers hold no letter; the script scores a random guess for them, "
+                f"{guessed} answers hold no letter; the script scores a random guess for them, "
                 "here they are wrong",
             )
         )

@@ -1,7 +1,7 @@
 """OLMES (``oe_eval``) and its successor olmo-eval: ``*-predictions.jsonl``.
 
-Predictions hold the log-likelihoods; options and prompts are in the requests file beside them,
-joined by document and position. Known from the tools' source code only.
+Predictions hold the log-likelihoods; options and prompts are in the requests file beside them (of
+OLMES) or in the folder ``requests`` (of olmo-eval), joined by document and position.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harmony_utils.errors import InputError
+from harmony_utils.logs.cells import dig
 from harmony_utils.logs.converting import convert_rows
-from harmony_utils.logs.documents import option_texts, passage_of, question_of
+from harmony_utils.logs.documents import option_texts, passage_of, question_of, spelled_out
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, read_beside, source_rows
@@ -32,6 +33,9 @@ METRICS = {
 }
 _FREE = ("primary_score", "exact_match", "acc", "accuracy", "correct", "pass_at_1", "f1")
 _MAX_OPTIONS = 100
+
+#: What OLMES writes for no limit is larger than any benchmark.
+_NO_LIMIT = 10**9
 
 
 def sniff(source: Source) -> str | None:
@@ -56,13 +60,15 @@ class _Asked:
 def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
     """See :class:`~harmony_utils.logs.rows.Reader`."""
     new = sniff(source) == "olmo-eval"
-    about = read_beside(source, *_names(source, "metrics", ".json"))
+    places = ["../../metrics.json"] if new else _names(source, "metrics", ".json")
+    about = read_beside(source, *places)
     about = about if isinstance(about, dict) else {}
     asked, task = _requests(source)
     task = str(about.get("task_name") or task or _task(source))
     plain, _, template = task.split("::")[0].partition(":")
     benchmark, subject = benchmark_and_subject(plain)
     config = about.get("task_config") or {}
+    limit = number(config.get("limit"))
     header = LogHeader(
         format=NAME,
         version="olmo-eval" if new else "oe_eval",
@@ -74,13 +80,9 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
         settings={
             "few_shot": config.get("num_shots"),
             "template": template or None,
-            "limit": config.get("limit"),
+            "limit": None if limit is None or limit >= _NO_LIMIT else config["limit"],
         },
-        reported={
-            name: float(value)
-            for name, value in (about.get("metrics") or {}).items()
-            if name in (*METRICS, "primary_score") and number(value) is not None
-        },
+        reported=_reported(about, task, new),
     )
     if not asked:
         header.flags.append(
@@ -91,6 +93,16 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
             )
         )
     return header, _rows(source, header, asked, new=new)
+
+
+def _reported(about: dict[str, Any], task: str, new: bool) -> dict[str, float]:
+    """Return the tool's own averages: those of OLMES, or all of a task of olmo-eval."""
+    if new:
+        tasks = [t for t in dig(about, "tasks") or [] if dig(t, "task") == task]
+        return {n: v for t in tasks for n, v in _flat(t.get("metrics")).items() if 0 <= v <= 1}
+    metrics = about.get("metrics") or {}
+    names = (*METRICS, "primary_score")
+    return {n: float(v) for n, v in metrics.items() if n in names and number(v) is not None}
 
 
 def _rows(
@@ -130,9 +142,12 @@ def _row(
     )
     outputs = [o for o in raw["model_output"] or [] if isinstance(o, dict)]
     scored = [output for output in outputs if "sum_logits" in output]
-    texts = [request.continuations[i] for i in sorted(request.continuations)][: len(outputs)]
+    texts = _texts(request, outputs)
     if len(scored) > 1:
         _scores(row, outputs, texts)
+        if not row.options and len(known := option_texts(request.doc)) == len(row.loglik):
+            row.options, row.n_options = known, None
+        row.question, row.options = spelled_out(row.question, row.options)
     else:
         row.options = option_texts(request.doc) or [text.strip() for text in texts]
         row.options = row.options if len(row.options) > 1 else []
@@ -144,19 +159,32 @@ def _row(
     return row
 
 
+def _texts(request: _Asked, outputs: list[dict[str, Any]]) -> list[str]:
+    """Return the scored texts, as far as they are known: not all are where requests lack them."""
+    asked = [request.continuations[i] for i in sorted(request.continuations)][: len(outputs)]
+    own = [output.get("text") for output in outputs]  # of olmo-eval
+    if len(asked) < len(outputs) and all(isinstance(text, str) and text for text in own):
+        return own
+    return asked
+
+
 def _scores(row: LogRow, outputs: list[dict[str, Any]], texts: list[str]) -> None:
     """Take log-likelihoods and lengths; an option that was not returned is -inf."""
-    row.loglik = [
-        -math.inf if math.isnan(value := log_value(o.get("sum_logits"))) else value for o in outputs
-    ]
+    sums = [log_value(output.get("sum_logits")) for output in outputs]
+    half = len(outputs) // 2
     if any(number(o.get("sum_logits_uncond")) is not None for o in outputs):
         row.unconditional = [log_value(o.get("sum_logits_uncond")) for o in outputs]
+    elif len(texts) == 2 * half > 2 and texts[:half] == texts[half:]:
+        # the options once more without the question, of olmo-eval
+        row.unconditional, sums = sums[half:], sums[:half]
+        outputs, texts = outputs[:half], texts[:half]
+    row.loglik = [-math.inf if math.isnan(value) else value for value in sums]
     row.tokens = [_count(o.get("num_tokens")) for o in outputs]
     characters = [_count(o.get("num_chars")) for o in outputs]
     if len(texts) == len(outputs):
         row.scored, row.options = texts, [text.strip() for text in texts]
     else:
-        row.n_options = len(outputs)
+        row.n_options, row.scored = len(outputs), [""] * len(outputs)
     if None not in characters:
         row.lengths["char"] = characters
     sizes = [_bytes(o) for o in outputs]
@@ -170,11 +198,15 @@ def _count(value: Any) -> int | None:
 
 
 def _bytes(output: dict[str, Any]) -> int | None:
-    """Return the length in bytes, which the log states as bits per byte."""
-    total, bits = number(output.get("sum_logits")), number(output.get("bits_per_byte"))
+    """Return the length in bytes, which the log states as bits per byte.
+
+    Early versions call that ``logits_per_byte``; it is positive, unlike a log-likelihood.
+    """
+    total = number(output.get("sum_logits"))
+    bits = number(output.get("bits_per_byte", output.get("logits_per_byte")))
     if not total or not bits or math.isinf(total):
         return None
-    return max(1, round(abs(total / (bits * math.log(2)))))
+    return max(1, round(abs(total / (bits * (math.log(2) if bits > 0 else 1)))))
 
 
 def _gold(row: LogRow, raw: dict[str, Any], metrics: dict[str, Any]) -> None:
@@ -200,8 +232,8 @@ def _logged(row: LogRow, metrics: dict[str, Any]) -> dict[str, float]:
     possible = {
         "acc_raw": True,
         "acc_per_token": None not in (row.tokens or [None]),
-        "acc_per_char": "char" in row.lengths or bool(row.scored),
-        "acc_per_byte": "byte" in row.lengths or bool(row.scored),
+        "acc_per_char": "char" in row.lengths or any(row.scored or []),
+        "acc_per_byte": "byte" in row.lengths or any(row.scored or []),
         "acc_uncond": row.unconditional is not None,
     }
     return {
@@ -253,7 +285,7 @@ def _rules(name: str) -> tuple[str, ...]:
     ):
         if word in name:
             return (rule,)
-    return ("sum", "char", "token", "byte")
+    return ("sum", "char", "token", "byte", "pmi")
 
 
 def _flat(metrics: Any) -> dict[str, float]:
@@ -278,8 +310,10 @@ def _names(source: Source, part: str, ending: str) -> list[str]:
 def _requests(source: Source) -> tuple[dict[tuple[str, str], _Asked], str]:
     """Index the requests by document, with the task that they name."""
     folder, found, task = source.path.parent, {}, ""
-    places = [folder / f"{n}{e}" for n in _names(source, "requests", ".jsonl") for e in _ENDINGS]
-    places = [place for place in places if place.is_file()] or sorted(folder.glob("*requests*"))
+    folders = [folder, folder / "../../requests" / folder.resolve().name]
+    names = [f"{name}{end}" for name in _names(source, "requests", ".jsonl") for end in _ENDINGS]
+    places = [place / name for place in folders for name in names if (place / name).is_file()]
+    places = places[:1] or sorted(folder.glob("*requests*"))
     if len(places) != 1 or not places[0].is_file():
         return {}, ""
     try:
@@ -318,7 +352,7 @@ def _task(source: Source) -> str:
 
 
 def _model(source: Source, about: dict[str, Any]) -> str:
-    config = about.get("model_config") or {}
+    config = about.get("model_config") or dig(about, "config", "provider") or {}
     for name in ("model_path", "model", "metadata"):
         value = config.get(name)
         if isinstance(value, dict):

@@ -1,8 +1,9 @@
 """OpenCompass predictions: one object whose members "0", "1", … are the answers.
 
 PPL mode logs the mean negative log-likelihood of a *whole prompt* for each option, which is no
-log-likelihood of the option and cannot be made into one; only the letters are used. GEN mode logs
-raw text, CLP mode probabilities of the options. Known from the tool's source code only.
+log-likelihood of the option and cannot be made into one; only the letters are used. LL mode logs
+the sum over an ending under each option. GEN mode logs raw text, CLP mode probabilities of the
+options.
 """
 
 from __future__ import annotations
@@ -15,22 +16,34 @@ from typing import Any
 
 from harmony_utils.errors import InputError
 from harmony_utils.logs.converting import convert_one
+from harmony_utils.logs.documents import lettered_options, spelled_out
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, read_beside, source_rows
 from harmony_utils.logs.streams import JsonText, open_bytes
-from harmony_utils.logs.values import benchmark_and_subject, last_user_message, number, plain_text
+from harmony_utils.logs.values import (
+    benchmark_and_subject,
+    last_user_message,
+    log_value,
+    number,
+    plain_text,
+)
 
 NAME = "opencompass"
 _LABEL = "label: "
+_SUM = "Loglikelihood"
+
+#: Scores that the rows of each mode can be compared with.
+_METRICS = {"CLP": {"pred_label": ("sum",)}, "LL": {"prediction": ("sum",)}}
 _ENDINGS = re.compile(r"(\.(jsonl?|gz|zst))+$")
 
 
 def sniff(source: Source) -> str | None:
     """See :class:`~harmony_utils.logs.rows.Reader`."""
     row = _first(source)
-    if any(str(key).startswith(_LABEL) for key in row):
-        return "PPL"
+    labelled = [value for key, value in row.items() if str(key).startswith(_LABEL)]
+    if labelled:
+        return "LL" if isinstance(labelled[0], dict) and _SUM in labelled[0] else "PPL"
     if "pred_label" in row and "prediction" in row:
         return "CLP"
     return "GEN" if {"origin_prompt", "prediction"} <= set(row) else None
@@ -58,7 +71,7 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
         task=stem,
         benchmark=benchmark,
         subject=subject,
-        metrics={"pred_label": ("sum",)} if mode == "CLP" else {"accuracy": ("prediction",)},
+        metrics=_METRICS.get(mode, {"accuracy": ("prediction",)}),
         settings={"template": mode},
     )
     accuracy = number(results.get("accuracy"))
@@ -91,8 +104,8 @@ def _rows(source: Source, header: LogHeader, details: Any) -> Iterator[LogRow]:
         detail = _detail(details, key)
 
         def convert(raw: dict[str, Any], key: str = key, detail: dict = detail) -> LogRow:
-            if header.version == "PPL":
-                return _ppl(raw, key, detail)
+            if header.version in ("PPL", "LL"):
+                return _labelled(raw, key, detail)
             return _clp(raw, key) if header.version == "CLP" else _gen(raw, key, detail, zero)
 
         row = convert_one(
@@ -102,7 +115,7 @@ def _rows(source: Source, header: LogHeader, details: Any) -> Iterator[LogRow]:
             tool=f"OpenCompass {header.version}",
         )
         row.line = number_
-        without += raw.get("gold") is None
+        without += _gold_of(raw, detail) is None
         raw_text += header.version == "GEN" and row.prediction is None and row.correct is None
         yield row
     if without:
@@ -120,22 +133,38 @@ def _rows(source: Source, header: LogHeader, details: Any) -> Iterator[LogRow]:
         )
 
 
-def _ppl(raw: dict[str, Any], key: str, detail: dict[str, Any]) -> LogRow:
-    labels = [name.removeprefix(_LABEL) for name in raw if name.startswith(_LABEL)]
-    first = raw.get(_LABEL + labels[0]) or {}
-    question = first.get("testing input") or raw.get("origin_prompt")
+def _labelled(raw: dict[str, Any], key: str, detail: dict[str, Any]) -> LogRow:
+    """Read an entry with a member for each option: of PPL or LL mode."""
+    found = {n.removeprefix(_LABEL): v for n, v in raw.items() if n.startswith(_LABEL)}
+    labels, entries = list(found), [v if isinstance(v, dict) else {} for v in found.values()]
+    asked = [_text(entry.get("testing input")) for entry in entries]
     row = LogRow(
         native_id=key,
-        question=_text(question),
-        prompt=_text(raw.get("origin_prompt")),
+        question=_text(raw.get("origin_prompt")) or "\n".join(dict.fromkeys(asked)),
         options=labels,
     )
-    row.gold = _by_label(raw.get("gold"), labels)
+    if any(_SUM in entry for entry in entries):
+        row.loglik = [log_value(entry.get(_SUM)) for entry in entries]
+        row.options, row.n_options = [], len(labels)
+    elif asked[0]:
+        row.question = asked[0]
+    row.prompt = row.question
+    row.question, row.options = spelled_out(row.question, row.options)
+    row.gold = _by_label(_gold_of(raw, detail), labels)
     picked = _by_label(raw.get("prediction"), labels)
-    row.prediction = next(iter(picked.values()))[0] if picked else None
-    row.answered = row.prediction is not None
-    _scored(row, detail)
+    chosen = next(iter(picked.values()))[0] if picked else None
+    if row.loglik is None:
+        row.prediction, row.answered = chosen, chosen is not None
+        _scored(row, detail)
+    elif row.gold and chosen is not None:
+        row.logged["prediction"] = float(chosen in next(iter(row.gold.values())))
     return row
+
+
+def _gold_of(raw: dict[str, Any], detail: dict[str, Any]) -> Any:
+    """Return the gold, which early versions wrote into the results only."""
+    values = (raw.get("gold"), *(detail.get(name) for name in ("references", "answer", "answers")))
+    return next((value for value in values if value is not None), None)
 
 
 def _by_label(value: Any, labels: list[str]) -> dict[str, tuple[int, ...]]:
@@ -177,7 +206,7 @@ def _gen(raw: dict[str, Any], key: str, detail: dict[str, Any], zero: bool) -> L
     prompt = raw.get("origin_prompt")
     row = LogRow(native_id=key, question=last_user_message(prompt) or _text(prompt))
     row.prompt = _text(prompt)
-    gold = raw.get("gold")
+    gold = _gold_of(raw, detail)
     if gold is None and zero:
         gold = 0
     said = detail.get("pred", detail.get("predictions", raw.get("prediction")))
@@ -188,6 +217,10 @@ def _gen(raw: dict[str, Any], key: str, detail: dict[str, Any], zero: bool) -> L
     row.prediction = next(iter(picked.values()))[0] if picked else None
     if row.prediction is None:
         row.gold = {}
+    asked, options = lettered_options(row.question)
+    named = [row.prediction or 0, *(i for gold in row.gold.values() for i in gold)]
+    if max(named) < len(options):
+        row.question, row.options = asked, options
     _scored(row, detail)
     if row.prediction is None:
         row.logged = {}
