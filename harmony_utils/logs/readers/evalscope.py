@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from harmony_utils.logs.converting import convert_rows
 from harmony_utils.logs.cells import dig
+from harmony_utils.logs.converting import convert_rows
 from harmony_utils.logs.documents import (
     lettered_options,
     option_labels,
