@@ -7,7 +7,6 @@ repositories and from the tools' writers; the content is invented.
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 
@@ -121,13 +120,17 @@ def test_helm_folder_with_answers_that_are_no_letters(tmp_path):
         for i, right in enumerate((1, 0, 0))
     ]
     write(folder / "per_instance_stats.json", each)
-    write(folder / "stats.json", [helm_stat("exact_match", 1 / 3)])
+    total = helm_stat("exact_match", 1 / 3)
+    part = helm_stat("exact_match", 1.0, sub_split="ambiguous")
+    worst = helm_stat("exact_match", 0.0, perturbation={"name": "robustness"})
+    write(folder / "stats.json", [part, worst, total])
     write(folder / "instances.json", [state["instance"] for state in states])
     write(folder / "display_predictions.json", [{"instance_id": "id58000", "predicted_text": " A"}])
     write(tmp_path / "runs" / "v3" / "groups" / "bbq.json", {"title": "BBQ", "rows": []})
     (log,) = import_logs([str(tmp_path / "runs")]).logs
     assert (log.header.model, log.header.benchmark) == ("lab/model-1", "bbq")
     assert log.header.subject is None
+    assert log.header.reported == {"exact_match": pytest.approx(1 / 3)}
     assert log.reading.agreement == {"exact_match": (3, 3)}
     assert log.predictions.correct.tolist() == [1, 0, 0]
     assert flags(log)["unmapped-answer"].startswith("1 answer")
@@ -288,155 +291,3 @@ def test_examples_in_a_prompt_are_no_options(tmp_path):
     (log,) = read_logs([path], keep_texts=True).logs
     assert list(log.texts.values()) == [QUESTIONS[2]]
     assert log.header.subject == "math"
-
-
-# OpenCompass -------------------------------------------------------------------------------------
-
-
-def test_opencompass_sums_over_an_ending(tmp_path):
-    entries = {}
-    for number, (first, second, gold) in enumerate([(-9.5, -7.25, 2), (-4.0, -4.5, 2)]):
-        scores = zip((1, 2), ("cat", "dog"), (first, second), strict=True)
-        labels = {
-            f"label: {label}": {
-                "testing input": f"The {animal} chased number {number} away.",
-                "prompt": f"The {animal} chased number {number} away.",
-                "Loglikelihood": value,
-            }
-            for label, animal, value in scores
-        }
-        chosen = 1 if first > second else 2
-        entries[str(number)] = {"in-context examples": "", **labels}
-        entries[str(number)] |= {"prediction": chosen, "gold": gold}
-    (log,) = import_logs([str(write(tmp_path / "m" / "winogrande.json", entries))]).logs
-    assert log.header.version == "LL"
-    assert log.predictions.table["loglik"].tolist() == [[-9.5, -7.25], [-4.0, -4.5]]
-    assert log.predictions.correct.tolist() == [1, 0]
-    assert log.reading.agreement == {"prediction": (2, 2)}
-    assert "prompt-perplexity" not in flags(log)
-
-
-def test_opencompass_gold_stands_in_the_results_of_early_versions(tmp_path):
-    entries, details = {}, {}
-    for number, said in enumerate(("A", "C")):
-        prompt = [{"role": "HUMAN", "prompt": f"{listed(number)}\nAnswer:"}]
-        entries[str(number)] = {"origin_prompt": prompt, "prediction": f"I say {said}."}
-        details[str(number)] = {"prompt": prompt, "origin_prediction": f"I say {said}."}
-        details[str(number)] |= {"predictions": said, "references": "ABCD"[number]}
-    run = tmp_path / "20240101_000000"
-    write(run / "predictions" / "model-hf" / "lukaemon_mmlu_tools.json", entries)
-    results = {"accuracy": 50.0, "details": details, "type": "GEN"}
-    write(run / "results" / "model-hf" / "lukaemon_mmlu_tools.json", results)
-    (log,) = import_logs([str(run / "predictions")]).logs
-    assert log.predictions.correct.tolist() == [1, 0]
-    assert log.predictions.table["n_options"].tolist() == [4, 4]
-    assert not {"gold-not-written", "raw-answers"} & set(flags(log))
-    (again,) = import_logs([str(run)]).logs
-    assert again.path == log.path
-
-
-# OLMES and olmo-eval -----------------------------------------------------------------------------
-
-
-def test_olmes_rows_of_2024_call_bits_a_byte_logits(tmp_path):
-    texts = [f" {c}" for c in "ABCD"]
-    rows = []
-    for number, sums in enumerate(([-1.0, -2.0, -3.0, -4.0], [-2.0, -3.0, -1.0, -4.0])):
-        chosen = sums.index(max(sums))
-        output = [
-            {
-                "sum_logits": value,
-                "num_tokens": 1,
-                "num_tokens_all": 201,
-                "is_greedy": False,
-                "logits_per_token": value,
-                "logits_per_char": value / 2,
-                "logits_per_byte": -value / (2 * math.log(2)),
-                "num_chars": 2,
-            }
-            for value in sums
-        ]
-        rules = ("raw", "per_token", "per_char", "per_byte")
-        metrics = {f"predicted_index_{rule}": chosen for rule in rules}
-        metrics |= {f"acc_{rule}": int(chosen == number) for rule in rules}
-        row = {"doc_id": number, "native_id": f"Q{number}", "metrics": metrics}
-        metrics["correct_choice"] = number
-        rows.append({**row, "model_output": output, "label": number, "task_hash": "da4d"})
-    asked = [
-        {
-            "request_type": "loglikelihood",
-            "doc": {"id": f"Q{n}", "query": f"Question: {listed(n)}\nAnswer:", "choices": "ABCD"},
-            "request": {"context": "…", "continuation": text},
-            "idx": i,
-            "task_name": "tools",
-            "doc_id": n,
-            "native_id": f"Q{n}",
-            "label": n,
-        }
-        for n in range(2)
-        for i, text in enumerate(texts)
-    ]
-    about = {"task_name": "tools", "num_instances": 2, "metrics": {"acc_raw": 0.5}}
-    about["model_config"] = {"model": "lab-150M", "revision": "step1250"}
-    about["task_config"] = {"limit": 10**19, "num_shots": 5, "primary_metric": "acc_uncond"}
-    write(tmp_path / "task-000-tools-metrics.json", about)
-    lines(tmp_path / "task-000-tools-requests.jsonl", asked)
-    lines(tmp_path / "task-000-tools-predictions.jsonl", rows)
-    (log,) = import_logs([str(tmp_path)]).logs
-    assert log.reading.agreement["acc_per_byte"] == (2, 2)
-    assert log.predictions.table["bytes"].tolist()[0] == [2, 2, 2, 2]
-    assert log.header.settings["limit"] is None  # 10**19 is OLMES' word for none
-    assert "subject-skew" not in flags(log)
-    kept = read_logs([str(tmp_path)], keep_texts=True).logs[0].texts
-    assert sorted(kept.values()) == sorted(f"Question: {q}" for q in QUESTIONS[:2])
-
-
-@pytest.mark.parametrize("uncond", [False, True])
-def test_olmo_eval_run_has_requests_in_a_folder_of_their_own(tmp_path, uncond):
-    texts = [f" {text}" for text in OPTIONS]
-    rows, asked = [], []
-    for number, sums in enumerate(([-1.0, -2.0, -3.0, -4.0], [-1.0, -2.0, -3.5, -4.0])):
-        without = [-1.0, -5.0, -3.0, -4.0]
-        scores = [a - b for a, b in zip(sums, without, strict=True)] if uncond else sums
-        output = [
-            {
-                "text": text,
-                "extracted_answer": None,
-                "is_greedy": False,
-                "sum_logits": value,
-                "num_tokens": 2,
-                "num_tokens_all": 40,
-                "logits_per_token": value / 2,
-                "bits_per_byte": -value / (len(text) * math.log(2)),
-                "num_chars": len(text),
-            }
-            for text, value in zip(texts * 2, sums + without, strict=True)
-        ][: 8 if uncond else 4]
-        hit = float(scores.index(max(scores)) == number)
-        metrics = {"logprob": {"logprob": 0.1}, "accuracy": {"logprob": hit}}
-        row = {"doc_id": number, "native_id": f"doc_{number}", "model_output": output}
-        rows.append({**row, "instance_metrics": metrics, "label": number, "final_output": texts[0]})
-        asked.append(
-            {
-                "request_type": "loglikelihood",
-                "doc": {"query": QUESTIONS[number], "gold_idx": number, "choices": OPTIONS},
-                "request": {"context": "…", "perplexity_context": "…", "continuation": texts[0]},
-                "idx": 0,
-                "task_name": "tools:rc",
-                "doc_id": number,
-                "native_id": f"doc_{number}",
-                "label": number,
-            }
-        )
-    lines(tmp_path / "predictions" / "lab_model" / "tools_rc_a1b2c3-predictions.jsonl", rows)
-    lines(tmp_path / "requests" / "lab_model" / "tools_rc_a1b2c3-requests.jsonl", asked)
-    task = {"task": "tools:rc", "metrics": {"accuracy": {"logprob": 0.5}}, "num_instances": 2}
-    config = {"provider": {"model": "lab/model"}}
-    write(tmp_path / "metrics.json", {"config": config, "tasks": [task], "errors": []})
-    (log,) = import_logs([str(tmp_path)]).logs
-    assert (log.header.model, log.header.task) == ("lab/model", "tools:rc")
-    assert log.header.reported == {"accuracy/logprob": 0.5}
-    assert log.reading.rules == {"accuracy/logprob": "pmi" if uncond else "sum"}
-    assert log.reading.agreement == {"accuracy/logprob": (2, 2)}
-    assert log.predictions.table["n_options"].tolist() == [4, 4]
-    assert "no-requests-file" not in flags(log)

@@ -348,18 +348,21 @@ def _statistics(path: Path | None) -> dict[Key, dict[str, float]]:
 
 
 def _mean(stats: Any, wanted: str) -> float | None:
-    """Return the mean of a statistic of unperturbed items."""
+    """Return the mean of a statistic of unperturbed items, None if several parts have their own."""
+    found: dict[tuple[Any, Any], float | None] = {}
     for stat in stats if isinstance(stats, list) else []:
         name = stat.get("name") if isinstance(stat, dict) else None
         name = name if isinstance(name, dict) else {"name": name}
         if name.get("name") != wanted or name.get("perturbation"):
             continue
         count, total = number(stat.get("count")), number(stat.get("sum"))
-        if number(stat.get("mean")) is not None:
-            return number(stat["mean"])
-        if count and total is not None:
-            return total / count
-    return None
+        value = number(stat.get("mean"))
+        if value is None and count and total is not None:
+            value = total / count
+        if value is not None:
+            found[name.get("split"), name.get("sub_split")] = value
+    whole = {place: value for place, value in found.items() if place[1] is None} or found
+    return next(iter(whole.values())) if len(whole) == 1 else None
 
 
 def _task(name: str, spec: dict[str, Any]) -> tuple[str, str | None, str]:

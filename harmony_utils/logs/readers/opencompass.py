@@ -163,7 +163,8 @@ def _labelled(raw: dict[str, Any], key: str, detail: dict[str, Any]) -> LogRow:
 
 def _gold_of(raw: dict[str, Any], detail: dict[str, Any]) -> Any:
     """Return the gold, which early versions wrote into the results only."""
-    values = (raw.get("gold"), *(detail.get(name) for name in ("references", "answer", "answers")))
+    names = ("references", "refr", "answer", "answers")
+    values = (raw.get("gold"), *(detail.get(name) for name in names))
     return next((value for value in values if value is not None), None)
 
 
@@ -238,7 +239,7 @@ def _letter(value: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _scored(row: LogRow, detail: dict[str, Any]) -> None:
-    correct = number(detail.get("correct"))
+    correct = number(detail.get("correct", detail.get("is_correct")))
     if correct is not None:
         row.correct = correct
         row.logged["accuracy"] = correct
