@@ -10,7 +10,7 @@ import zstandard
 
 from harmony_utils.errors import InputError
 from harmony_utils.logs import read_logs
-from harmony_utils.logs.readers.helm import _task, option_tail
+from harmony_utils.logs.readers.helm import option_tail, task_of_run
 
 REFERENCES = ["Plato", "Kant", "Hume", "Mill"]
 
@@ -260,7 +260,7 @@ def test_damaged_run_gives_one_line(run):
     ],
 )
 def test_run_names(name, expected):
-    assert _task(name, {}) == expected
+    assert task_of_run(name) == expected
 
 
 def test_option_tail_reads_marks_of_tokenizers():

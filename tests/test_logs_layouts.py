@@ -232,6 +232,26 @@ def test_instances_of_lm_eval_have_an_index_and_a_filter(tmp_path):
     assert [run.benchmark for run in found.runs] == ["tools"]
 
 
+def test_instances_of_the_subjects_of_a_benchmark_may_have_one_name(tmp_path):
+    lines(tmp_path / "a_samples.jsonl", [instance(0, "A", True), instance(1, "D", False)])
+    lines(tmp_path / "b_samples.jsonl", [{**instance(2, "C", True), "sample_id": "id0"}])
+    found = import_logs([str(tmp_path)])
+    (run,) = found.runs
+    assert run.predictions.correct.tolist() == [1, 0, 1]
+    assert not any("several-runs" in flags(log) for log in found.logs)
+    lines(tmp_path / "c_samples.jsonl", [instance(1, "B", True)])  # asked once more
+    again = import_logs([str(tmp_path)])
+    assert len(again.runs[0].predictions) == 2
+    assert any("several-runs" in flags(log) for log in again.logs)
+
+
+def test_instances_may_be_named_as_a_run_of_helm(tmp_path):
+    name = "mmlu:subject=philosophy,method=multiple_choice_joint,model=openai_gpt2"
+    rows = [instance(0, "A", True, evaluation_name=name)]
+    (log,) = import_logs([str(lines(tmp_path / "a.jsonl", rows))]).logs
+    assert (log.header.benchmark, log.header.subject) == ("mmlu", "philosophy")
+
+
 # EvalScope ---------------------------------------------------------------------------------------
 
 INSTRUCTION = (

@@ -113,7 +113,7 @@ def merge_tasks(logs: list[ImportedLog], *, merge_different: bool = False) -> li
     """Put a model's tasks that belong to one benchmark together.
 
     Of several answer filters the first is taken; of several logs of one task the one with most
-    items. Both are flagged.
+    items, unless they are parts that share no item. Both are flagged.
 
     Raises
     ------
@@ -149,14 +149,21 @@ def _one_log_each(logs: list[ImportedLog]) -> list[ImportedLog]:
                         f"{splits[0] or 'none'} is used",
                     )
                 )
-        same = [log for log in members if log.split == splits[0]]
-        best = max(same, key=lambda log: len(log.predictions))
-        if len({log.path for log in same}) > 1:
-            best.flags.append(
-                Flag("several-runs", f"{len(same)} logs of this model and task; one is used")
-            )
-        chosen.append(best)
+        chosen += _parts_or_largest([log for log in members if log.split == splits[0]])
     return chosen
+
+
+def _parts_or_largest(same: list[ImportedLog]) -> list[ImportedLog]:
+    """Return all logs of a task if no two share an item, else the one with most items."""
+    keys = [key for log in same for key in set(log.predictions.table["key"])]
+    if len(keys) == len(set(keys)):
+        return same
+    best = max(same, key=lambda log: len(log.predictions))
+    if len({log.path for log in same}) > 1:
+        best.flags.append(
+            Flag("several-runs", f"{len(same)} logs of this model and task; one is used")
+        )
+    return [best]
 
 
 def _refuse_different(members: list[ImportedLog], where: str) -> None:
@@ -193,9 +200,10 @@ def _one_table(benchmark: str, members: list[ImportedLog]) -> Predictions:
     if len(members) == 1 and members[0].header.subject is None:
         return members[0].predictions
     tables = []
+    several = len({log.header.task for log in members}) > 1
     for log in members:
         table = log.predictions.table
-        name = log.header.subject or (log.header.task if len(members) > 1 else None)
+        name = log.header.subject or (log.header.task if several else None)
         tables.append(
             table.assign(subject=table["subject"].fillna(name) if name else table["subject"])
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from harmony_utils.logs.converting import WRONG, convert_rows
 from harmony_utils.logs.gold import read_gold
+from harmony_utils.logs.readers.helm import task_of_run
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, source_rows
 from harmony_utils.logs.values import (
@@ -44,6 +45,8 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
     row = source.row
     task = str(row.get("evaluation_name") or source.path.stem)
     benchmark, subject = benchmark_and_subject(task)
+    if ",model=" in task:  # the name of a run of HELM
+        benchmark, subject, _ = task_of_run(task)
     header = LogHeader(
         format=NAME,
         version=str(row.get("schema_version") or ""),

@@ -55,7 +55,7 @@ def read(source: Source) -> tuple[LogHeader, Iterator[LogRow]]:
     spec = _beside(source, path, "run_spec") or {}
     adapter = _member(path, "adapter_spec") or spec.get("adapter_spec") or {}
     name = str(spec.get("name") or path.parent.name)
-    benchmark, subject, task = _task(name, spec)
+    benchmark, subject, task = task_of_run(name, spec.get("scenario_spec"))
     method = str(adapter.get("method") or "")
     header = LogHeader(
         format=NAME,
@@ -365,13 +365,19 @@ def _mean(stats: Any, wanted: str) -> float | None:
     return next(iter(whole.values())) if len(whole) == 1 else None
 
 
-def _task(name: str, spec: dict[str, Any]) -> tuple[str, str | None, str]:
-    """Return benchmark, subject and task of a run's name, in which ``-`` may stand for ``:``."""
+def task_of_run(name: str, scenario: Any = None) -> tuple[str, str | None, str]:
+    """Return benchmark, subject and task of a run's name, in which ``-`` may stand for ``:``.
+
+    Examples
+    --------
+    >>> task_of_run("mmlu:subject=anatomy,method=multiple_choice_joint,model=openai_gpt2")
+    ('mmlu', 'anatomy', 'mmlu:subject=anatomy')
+    """
     found = re.match(r"([^,=]+?)[:\-_](?=[A-Za-z_]+=)", name)
     benchmark = found[1] if found else name.split(",")[0]
     arguments = dict(re.findall(r"([A-Za-z_]+)=([^,]*)", name[found.end() :] if found else ""))
-    scenario = (spec.get("scenario_spec") or {}).get("args") or {}
-    for place in (scenario, arguments):
+    given = (scenario or {}).get("args") or {}
+    for place in (given, arguments):
         for key in _SUBJECT:
             value = place.get(key)
             if isinstance(value, str) and value and value != "all":
