@@ -303,6 +303,35 @@ def test_evalscope_run_lists_the_options_in_the_prompt_only(tmp_path, chat):
     assert sorted(asked.values()) == sorted(QUESTIONS)
 
 
+def test_evalscope_reviews_of_early_2025_have_options_in_columns(tmp_path):
+    def early(number: int, gold: str, said: str) -> dict:
+        message = {"role": "assistant", "content": f"答案: {said}. …", "tool_calls": []}
+        review = {"gold": gold, "pred": said, "result": int(said == gold)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "length"}
+        document = {"id": number, "question": f"几个 {number}____", "answer": gold}
+        document |= {**dict(zip("ABCD", "1234", strict=True)), "explanation": ""}
+        prompt = f"…单项选择题。\n问题：几个 {number}____\nA. 1\nB. 2\nC. 3\nD. 4\n答案: "
+        about = {"data": [prompt], "multi_choices": list("ABCD"), "raw_input": document}
+        row = {"id": f"chat-{number}", "object": "chat.completion", "model": "Qwen2.5-0.5B"}
+        row |= {"choices": [{**choice, "stop_reason": None, "review": review}], "usage": {}}
+        row |= {"model_spec": {"model_id": "Qwen2.5-0.5B"}, "subset_name": "computer_network"}
+        row |= {"raw_input": document, "origin_prompt": about, "reviewed": True, "index": number}
+        return {
+            **row,
+            "reviewer_spec": {"metric": ["AverageAccuracy"]},
+            "review_time": 1737099784.8,
+        }
+
+    rows = [early(0, "C", "C"), early(1, "C", "B"), early(2, "C", "")]
+    place = tmp_path / "reviews" / "Qwen2.5-0.5B" / "ceval_computer_network.jsonl"
+    (log,) = import_logs([str(lines(place, rows))]).logs
+    assert (log.header.benchmark, log.header.subject) == ("ceval", "computer_network")
+    assert log.predictions.correct.tolist() == [1, 0, 0]
+    assert log.predictions.table["gold"].tolist() == [[2], [2], [2]]
+    assert log.predictions.table["n_options"].tolist() == [4, 4, 4]
+    assert log.reading.agreement == {"result": (3, 3)}
+
+
 def test_examples_in_a_prompt_are_no_options(tmp_path):
     shots = f"{listed(0, ') ')}\nANSWER: A\n\n{listed(1, ') ')}\nANSWER: B"
     text = f"Here are some examples:\n\n{shots}\n\n{INSTRUCTION}\n\n{listed(2, ') ')}"

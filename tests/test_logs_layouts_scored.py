@@ -257,3 +257,49 @@ def test_mmlu_pro_folder_with_summaries(tmp_path):
     assert flags(log)["random-guesses"].startswith("1 answer")
     assert flags(log)["unmapped-answer"].startswith("2 answers")
     assert [path.endswith("_summary.json") for path in found.skipped] == [True]
+
+
+# Inspect -----------------------------------------------------------------------------------------
+
+
+def test_inspect_log_of_2025_as_one_json_file(tmp_path):
+    def sample(number: int, said: str) -> dict:
+        message = {"id": "bf4N", "content": f"ANSWER: {said}", "role": "assistant"}
+        message |= {"source": "generate", "model": "qwen"}
+        right = said == "ABCD"[number]
+        score = {"value": "C" if right else "I", "answer": said, "explanation": "…", "history": []}
+        asked = {"id": "4Aaz", "content": listed(number, ") "), "source": "input", "role": "user"}
+        output = {"model": "qwen", "choices": [{"message": message, "stop_reason": "stop"}]}
+        return {
+            "id": number + 1,
+            "epoch": 1,
+            "input": QUESTIONS[number],
+            "choices": OPTIONS,
+            "target": "ABCD"[number],
+            "messages": [asked, message],
+            "output": output,
+            "scores": {"choice": score},
+            "metadata": {},
+            "store": {},
+            "events": [{"event": "sample_init", "sample": {"choices": OPTIONS, "target": "A"}}],
+        }
+
+    dataset = {"name": "lab/tools", "location": "lab/tools", "samples": 2376, "shuffled": False}
+    run = {"eval_id": "Ersz", "run_id": "V3x6", "task": "inspect_evals/tools", "task_id": "5XXh"}
+    run |= {"task_version": 0, "task_args": {}, "dataset": {**dataset, "sample_ids": [1, 2, 3]}}
+    run |= {"model": "ollama/qwen2.5:0.5b", "model_generate_config": {}, "model_args": {}}
+    run |= {"config": {"limit": 3, "epochs": 1}, "packages": {"inspect_ai": "0.3.138.dev45"}}
+    run["scorers"] = [{"name": "choice", "options": {}, "metrics": [{"name": "accuracy"}]}]
+    plan = {"name": "plan", "steps": [{"solver": "multiple_choice", "params": {}}], "config": {}}
+    metrics = {"accuracy": {"name": "accuracy", "value": 1 / 3, "params": {}}}
+    scores = [{"name": "choice", "scorer": "choice", "scored_samples": 3, "metrics": metrics}]
+    log = {"version": 2, "status": "success", "eval": run, "plan": plan}
+    log["results"] = {"total_samples": 3, "completed_samples": 3, "scores": scores}
+    log["stats"] = {"started_at": "2025-10-21T01:12:04+02:00", "model_usage": {}}
+    log["samples"] = [sample(0, "A"), sample(1, "A"), sample(2, "")]
+    (found,) = import_logs([str(write(tmp_path / "data_tools.json", log))]).logs
+    assert (found.header.version, found.header.benchmark) == ("0.3.138.dev45", "tools")
+    assert found.header.reported == {"acc": pytest.approx(1 / 3)}
+    assert found.reading.agreement == {"acc": (3, 3)}
+    assert found.predictions.correct.tolist() == [1, 0, 0]
+    assert "subject-skew" in flags(found)

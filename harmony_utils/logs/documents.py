@@ -75,10 +75,10 @@ def last_question(prompt: str) -> str:
 
 
 #: Where an option begins that is listed by its letter, e.g. ``A. ``, ``(A) `` or ``A) ``.
-_LETTERED = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(?=\S)", re.MULTILINE)
+_LETTERED = re.compile(r"^[ \t]*\(?([A-Z])(?:[).:][ \t]+|[\uff0e\u3001][ \t]*)(?=\S)", re.MULTILINE)
 
-#: What ends the last of them: an empty line, or a line that asks for the answer.
-_LIST_END = re.compile(r"\n[ \t]*\n|\n(?=\W*(?:Answer|ANSWER)\b)")
+#: What ends the last of them: an empty line, or a line that asks for the answer in any language.
+_LIST_END = re.compile(r"\n[ \t]*\n|\n(?=\W*(?:Answer|ANSWER)\b)|\n(?=[^\n]*[:\uff1a]\s*\Z)")
 
 
 def lettered_options(prompt: str) -> tuple[str, list[str]]:
@@ -100,6 +100,8 @@ def lettered_options(prompt: str) -> tuple[str, list[str]]:
     --------
     >>> lettered_options("Which?\\nA. red\\nB. dark\\nblue\\nAnswer:")
     ('Which?', ['red', 'dark\\nblue'])
+    >>> lettered_options("哪个?\\nA、红\\nB、蓝\\n答案：")
+    ('哪个?', ['红', '蓝'])
     >>> lettered_options("Which letter comes first?")
     ('Which letter comes first?', [])
     """
