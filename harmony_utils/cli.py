@@ -17,7 +17,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from harmony_utils import difficulty_commands, grid_commands, log_commands, plane_commands
+from harmony_utils import (
+    difficulty_commands,
+    filling_commands,
+    grid_commands,
+    log_commands,
+    plane_commands,
+)
 from harmony_utils.errors import HarmonyError, InputError
 from harmony_utils.progress import PROGRESS_VARIABLE
 from harmony_utils.settings import ANALYSES, STAGES, parse_assignments
@@ -261,6 +267,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 
 log_commands.register(app)
 difficulty_commands.register(app)
+filling_commands.register(app)
 plane_commands.register(app)
 grid_commands.register(app)
 

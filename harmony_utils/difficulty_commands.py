@@ -72,7 +72,7 @@ def difficulty_command(
     from harmony_utils.runs import default_folder
 
     purpose = load_purpose(purpose_file) if purpose_file else None
-    targets = [_target(target)] if target else []
+    targets = [parse_target(target)] if target else []
     responses = load_responses(paths, common=common)
     audit = audit_difficulty(
         responses,
@@ -99,7 +99,8 @@ def difficulty_command(
         raise RefusedError(f"purpose: {found['purpose_score']['refused']}")
 
 
-def _target(text: str) -> Target:
+def parse_target(text: str) -> Target:
+    """Read ``LOW:HIGH`` as a uniform target, in logits."""
     from harmony_utils.difficulty import uniform_target
 
     low, _, high = text.partition(":")

@@ -13,21 +13,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 
 from harmony_utils.files import read_json, write_json
-from harmony_utils.filling import Budget, RecordedPanel, TextSpace, gate_table
+from harmony_utils.filling import AskingPanel, Budget, TextSpace, Trial, gate_table
 from harmony_utils.filling.experiments import (
     LANGUAGE_MODELS,
     RULES,
-    Trial,
     answers_file,
     fill_real,
     rule_answers,
     simulate_filling,
 )
-from harmony_utils.items import Benchmark, Item, item_keys
+from harmony_utils.items import Benchmark, Item
 from harmony_utils.respondents import PREFIX
 from harmony_utils.runs import recorded_folder
 from harmony_utils.sources import load_benchmark
@@ -38,40 +38,26 @@ N_ITEMS = 240
 BUDGET = Budget(proposals=45, measured=15, rounds=3, max_measured=120, patience=2)
 
 
-class AskingPanel:
-    """Asks language models and rules, and keeps what they answered."""
+def asking_panel(name: str) -> AskingPanel:
+    """Return the language models and rules of a real panel, whose answers are kept."""
+    respondents = {model: partial(_score, model) for model in LANGUAGE_MODELS[name]}
+    for number, rule in enumerate(RULES):
+        respondents[PREFIX + rule] = lambda items, number=number: rule_answers(items)[number]
+    return AskingPanel(respondents, path=answers_file(name))
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        path = answers_file(name)
-        models = [*LANGUAGE_MODELS[name], *(PREFIX + rule for rule in RULES)]
-        self.kept = RecordedPanel.load(path) if path.exists() else RecordedPanel(models, {})
 
-    def __call__(self, items: Sequence[Item]) -> np.ndarray:
-        """Return answers, asking only for what was not recorded before."""
-        new = [x for x in items if item_keys([x])[0] not in self.kept.answers]
-        if new:
-            answers = np.concatenate([self._ask(new), rule_answers(new)])
-            for item, column in zip(new, answers.T, strict=True):
-                self.kept.answers[item_keys([item])[0]] = column.tolist()
-            self.kept.save(answers_file(self.name))
-        return self.kept(items)
+def _score(model: str, items: Sequence[Item]) -> np.ndarray:
+    from harmony_utils.scoring import load_model, score
 
-    def _ask(self, items: Sequence[Item]) -> np.ndarray:
-        from harmony_utils.scoring import load_model, score
-
-        benchmark = Benchmark("candidates", tuple(items))
-        rows = []
-        for name in LANGUAGE_MODELS[self.name]:
-            rows.append(score(load_model(name, device="cpu"), benchmark).predictions.correct)
-            print(f"  {name}: {np.mean(rows[-1]):.2f} of {len(items)} right", flush=True)
-        return np.stack(rows)
+    benchmark = Benchmark("candidates", tuple(items))
+    correct = score(load_model(model, device="cpu"), benchmark).predictions.correct
+    print(f"  {model}: {np.mean(correct):.2f} of {len(items)} right", flush=True)
+    return correct
 
 
 def record_real(name: str) -> None:
     """Fill a gap of a benchmark with the panel that answered it."""
-    panel = AskingPanel(name)
-    trial = fill_real(name, panel, TextSpace("minilm"))
+    trial = fill_real(name, asking_panel(name), TextSpace("minilm"))
     _write(name, {**trial.summary(), "gates": _gates(trial)})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
@@ -12,12 +13,14 @@ from harmony_utils.difficulty import Gap, fit_difficulty, responses_from_matrix,
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json
 from harmony_utils.filling import (
+    AskingPanel,
     Budget,
     DuplicateGate,
     GeneratorError,
     Measured,
     OptionsOnly,
     OptionSurgery,
+    Reader,
     RecordedPanel,
     SimulatedPanel,
     TextSpace,
@@ -32,6 +35,7 @@ from harmony_utils.filling import (
     fit_predictor,
     gap_closed,
     gate_table,
+    item_features,
     joined_responses,
     link,
     make_candidate,
@@ -43,6 +47,7 @@ from harmony_utils.filling.experiments import simulate_filling
 from harmony_utils.filling.loop import _cut
 from harmony_utils.filling.surgery import MAX_OPTIONS, plain
 from harmony_utils.items import Benchmark, Item, item_keys
+from harmony_utils.predictions import Predictions
 from harmony_utils.runs import recorded_folder
 from harmony_utils.sources import load_benchmark
 
@@ -247,16 +252,87 @@ def test_near_options_are_nearer_than_far_ones(quiz, texts):
     assert means[0] > means[1] + 0.1
 
 
-def test_likely_options_come_first_where_scores_are_at_hand(texts):
-    items = [Item(f"q{j}", f"Question {j}?", (f"gold {j}", f"aaa{j}"), 0) for j in range(30)]
-    quiz = Benchmark("quiz", tuple(items))
-    likely = {f"aaa{j}": float(j) for j in range(30)} | {f"gold {j}": -50.0 for j in range(30)}
-    plain_rank = OptionSurgery(quiz, texts)._allowed(items[0])
-    known_rank = OptionSurgery(quiz, texts, plausibility=likely)._allowed(items[0])
-    place = known_rank[0].index("aaa29")
-    other = known_rank[0].index("aaa1")
-    assert known_rank[1][place] > known_rank[1][other]
-    assert plain_rank[0] == known_rank[0]
+def scores_of(likely, calls=None):
+    """Return what a reader asks: log-likelihoods that follow from the option's text alone."""
+
+    def score(benchmark):
+        if calls is not None:
+            calls.extend(item.id for item in benchmark.items)
+        n = len(benchmark)
+        options = [list(item.options) for item in benchmark.items]
+        table = pd.DataFrame(
+            {
+                "key": benchmark.keys(),
+                "native_id": [item.id for item in benchmark.items],
+                "subject": None,
+                "n_options": [len(o) for o in options],
+                "gold": [[item.gold] for item in benchmark.items],
+                "loglik": [[likely(text) * len(text) for text in o] for o in options],
+                "characters": [[len(text) for text in o] for o in options],
+                "bytes": [[len(text) for text in o] for o in options],
+                "tokens": [[1] * len(o) for o in options],
+                "prediction": 0,
+                "prediction_source": "argmax",
+                "correct": 0.0,
+                "flags": [[] for _ in range(n)],
+            }
+        )
+        meta = {"model": {"name": "m"}, "benchmark": "b", "normalisation": "sum"}
+        return Predictions(table, meta)
+
+    return score
+
+
+def test_the_reader_scores_each_question_once_and_gives_margins_by_hand():
+    calls = []
+    reader = Reader(scores_of(lambda text: -1.0 if text == "oxygen" else -3.0, calls))
+    assert reader.margins([SOURCE]) == {"q1": pytest.approx(-2.0)}
+    assert reader.margins([replace(SOURCE, id="again")]) == {"again": pytest.approx(-2.0)}
+    assert calls == ["q1"]
+
+
+def test_the_reader_moves_likely_options_to_the_front_of_near_and_the_end_of_far_ones(texts):
+    items = [Item(f"q{j}", f"Question {j}?", (f"gold {j}", f"aaa{j:02d}"), 0) for j in range(30)]
+    reader = Reader(scores_of(lambda text: -1.0 if text == "aaa10" else -9.0))
+    surgery = OptionSurgery(Benchmark("quiz", tuple(items)), texts, reader=reader)
+    allowed, _ = surgery._allowed(items[0])
+    order = np.array([i for i, text in enumerate(allowed) if text.startswith("aaa")])
+    place = [allowed[i] for i in order].index("aaa10")
+    for side, moved in (("near", -1), ("far", 1)):
+        read = [allowed[i] for i in surgery._read(items[0], allowed, order, side)]
+        assert np.sign(read.index("aaa10") - place) == moved
+        assert set(read) <= {allowed[i] for i in order}
+
+
+def test_a_reader_that_knows_what_is_hard_predicts_better(quiz, texts):
+    panel = SimulatedPanel(texts, n_models=60)
+    fit = fit_difficulty(panel.responses(quiz))
+    truth = dict(zip((x.id for x in quiz.items), panel.difficulty(quiz.items), strict=True))
+    gold = {x.options[x.gold]: -truth[x.id] for x in quiz.items}
+    reader = Reader(scores_of(lambda text: gold.get(text, 0.0) - 9.0))
+    errors = []
+    for known in (None, reader.margins(quiz.items)):
+        features = item_features(quiz.items, texts, margins=known)
+        errors.append(fit_predictor(features, fit.difficulty).error)
+    assert errors[1] < 0.8 * errors[0]
+
+
+def test_a_panel_asks_once_and_goes_on_after_a_kill(tmp_path):
+    asked = []
+
+    def right(items):
+        asked.extend(item.id for item in items)
+        return np.ones(len(items))
+
+    path = tmp_path / "answers.json"
+    other = Item("q2", "2 + 2 =", ("4", "5"), 0)
+    panel = AskingPanel({"a": right, "b": lambda items: np.zeros(len(items))}, path=path)
+    assert panel([SOURCE]).tolist() == [[1.0], [0.0]]
+    again = AskingPanel({"a": right, "b": right}, path=path)
+    assert again([SOURCE, other]).tolist() == [[1.0, 1.0], [0.0, 1.0]]
+    assert asked == ["q1", "q2", "q2"]
+    with pytest.raises(InputError, match="holds answers of a, b"):
+        AskingPanel({"c": right}, path=path)
 
 
 def test_the_predictor_reports_its_error_against_the_mean():

@@ -15,13 +15,9 @@ from harmony_utils.filling.gates import (
 from harmony_utils.filling.linking import joined_responses, link, measure
 from harmony_utils.filling.loop import fill_gaps
 from harmony_utils.filling.outcomes import Budget, Filling, Outcome, gap_closed
-from harmony_utils.filling.panels import (
-    RecordedPanel,
-    SimulatedPanel,
-    combined_panel,
-    predictions_panel,
-)
+from harmony_utils.filling.panels import AskingPanel, RecordedPanel, SimulatedPanel
 from harmony_utils.filling.predictor import DifficultyPredictor, fit_predictor, item_features
+from harmony_utils.filling.reader import Reader
 from harmony_utils.filling.surgery import OptionSurgery
 from harmony_utils.filling.tables import (
     accuracy_of_aim,
@@ -32,8 +28,10 @@ from harmony_utils.filling.tables import (
     score_table,
 )
 from harmony_utils.filling.texts import TextSpace
+from harmony_utils.filling.trial import Trial, fill_by_surgery
 
 __all__ = [
+    "AskingPanel",
     "Budget",
     "Candidate",
     "ChatGenerator",
@@ -48,18 +46,20 @@ __all__ = [
     "OptionSurgery",
     "OptionsOnly",
     "Outcome",
+    "Reader",
     "RecordedPanel",
     "SimulatedPanel",
     "TextSpace",
     "Thresholds",
+    "Trial",
     "accuracy_of_aim",
     "band_probability",
     "candidate_from_reply",
     "check_format",
     "check_key",
     "check_measured",
-    "combined_panel",
     "conclusions",
+    "fill_by_surgery",
     "fill_gaps",
     "fit_predictor",
     "gap_closed",
@@ -71,6 +71,5 @@ __all__ = [
     "make_candidate",
     "measure",
     "outcome_table",
-    "predictions_panel",
     "score_table",
 ]

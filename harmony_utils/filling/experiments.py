@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from harmony_utils.difficulty.coverage import Gap, find_gaps
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
-from harmony_utils.difficulty.mismatch import Target, pool_target, uniform_target
+from harmony_utils.difficulty.coverage import find_gaps
+from harmony_utils.difficulty.fit import fit_difficulty
+from harmony_utils.difficulty.mismatch import pool_target, uniform_target
 from harmony_utils.difficulty.responses import Responses, responses_from_matrix
 from harmony_utils.errors import InputError
 from harmony_utils.filling.gates import Thresholds
-from harmony_utils.filling.loop import fill_gaps
-from harmony_utils.filling.outcomes import Budget, Filling
+from harmony_utils.filling.outcomes import Budget
 from harmony_utils.filling.panels import Panel, RecordedPanel, SimulatedPanel
-from harmony_utils.filling.surgery import OptionSurgery
-from harmony_utils.filling.tables import accuracy_of_aim, conclusions
 from harmony_utils.filling.texts import TextSpace
+from harmony_utils.filling.trial import Trial, fill_by_surgery
 from harmony_utils.items import Benchmark, Item
 from harmony_utils.logs import import_logs
 from harmony_utils.predictions import Predictions
@@ -47,84 +43,6 @@ LANGUAGE_MODELS = {
 """Models whose answers to a benchmark are recorded."""
 
 REAL_BUDGET = Budget(proposals=60, measured=15, rounds=1, max_measured=15, patience=1)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One filling with everything that it started from.
-
-    Parameters
-    ----------
-    benchmark, responses, fit, target
-        The originals, their answers, their fit, and what is wanted.
-    gaps : tuple of Gap
-        Gaps that were to be filled.
-    filling : Filling
-        What came of it.
-    truth : dict of id to float
-        True difficulties of the measured candidates; empty if nobody knows them.
-    """
-
-    benchmark: Benchmark
-    responses: Responses
-    fit: DifficultyFit
-    target: Target
-    gaps: tuple[Gap, ...]
-    filling: Filling
-    truth: dict[str, float]
-
-    @cached_property
-    def conclusions(self) -> Any:
-        """Table of :func:`~harmony_utils.filling.tables.conclusions`."""
-        return conclusions(self.fit, self.responses, self.filling, self.target)
-
-    def summary(self) -> dict[str, Any]:
-        """Return the figures that a trial is judged by."""
-        before, after = (self.conclusions.iloc[k] for k in (0, 1))
-        gap = self.gaps[0]
-        accepted = [o.measured for o in self.filling.accepted]
-        bands = range(len(self.filling.gaps))
-        left = max((float(after[f"open_{k}"]) for k in bands), default=0.0)
-        found: dict[str, Any] = {
-            "n_models": len(self.responses.models),
-            "n_originals": len(self.benchmark),
-            "gap": [gap.low, gap.high],
-            "verdict": gap.verdict,
-            "wanted": sum(self.filling.wanted),
-            "accepted": len(accepted),
-            "measured": sum(bool(o.measured) for o in self.filling.outcomes),
-            "proposed": len(self.filling.outcomes),
-            "median_se": float(np.median([m.difficulty_se for m in accepted]))
-            if accepted
-            else None,
-            "distance_before": float(before["distance"]),
-            "distance_after": float(after["distance"]),
-            "widest_gap_before": float(before["widest_gap"]),
-            "widest_gap_after": float(after["widest_gap"]),
-            "open_after": left,
-            "stopped": list(self.filling.stopped),
-            "aim_measured": accuracy_of_aim(self.filling),
-        }
-        if self.truth:
-            found["aim_true"] = accuracy_of_aim(self.filling, self.truth)
-            found["covered"] = self._covered()
-        predictor = self.filling.predictor
-        found["predictor"] = predictor.to_dict() if predictor else None
-        return found
-
-    def _covered(self) -> dict[str, float | None]:
-        """Return how often 95 % intervals of candidates hold the truth, None without any."""
-        rows = [o for o in self.filling.outcomes if o.measured and o.candidate.id in self.truth]
-        inside = [
-            abs(self.truth[o.candidate.id] - o.measured.difficulty)
-            <= 1.96 * o.measured.difficulty_se
-            for o in rows
-        ]
-        chosen = [hit for hit, o in zip(inside, rows, strict=True) if o.status == "accepted"]
-        return {
-            "measured": float(np.mean(inside)) if inside else None,
-            "accepted": float(np.mean(chosen)) if chosen else None,
-        }
 
 
 def simulate_filling(
@@ -173,9 +91,9 @@ def simulate_filling(
     target = uniform_target(-2.5, 2.5)
     gaps = find_gaps(fit, target, n_chance=40)
     chosen = tuple(gap for gap in gaps if gap.kind == "soft")[:1]
-    filling = _fill(
-        originals, responses, fit, chosen, panel, texts, aimed, budget, random_state,
-        thresholds=thresholds,
+    filling = fill_by_surgery(
+        originals, responses, fit, chosen, panel,
+        texts=texts, aimed=aimed, budget=budget, thresholds=thresholds, random_state=random_state,
     )  # fmt: skip
     asked = [o.candidate for o in filling.outcomes if o.measured]
     truth = panel.difficulty([c.item() for c in asked]) if asked else []
@@ -274,28 +192,8 @@ def fill_real(name: str, panel: Panel, texts: TextSpace, *, random_state: int = 
         from harmony_utils.redundantqa import groups as redundant_groups
 
         groups = redundant_groups(benchmark)["group"].tolist()
-    filling = _fill(
-        benchmark, responses, fit, gaps, panel, texts, True, REAL_BUDGET, random_state,
-        widest_band=2.0, groups=groups,
+    filling = fill_by_surgery(
+        benchmark, responses, fit, gaps, panel, texts=texts, budget=REAL_BUDGET,
+        widest_band=2.0, groups=groups, random_state=random_state,
     )  # fmt: skip
     return Trial(benchmark, responses, fit, target, gaps, filling, {})
-
-
-def _fill(
-    originals: Benchmark,
-    responses: Responses,
-    fit: DifficultyFit,
-    gaps: tuple[Gap, ...],
-    panel: Panel,
-    texts: TextSpace,
-    aimed: bool,
-    budget: Budget | None,
-    random_state: int,
-    **options: Any,
-) -> Filling:
-    known = dict(zip(fit.items, fit.difficulty.tolist(), strict=True))
-    generator = OptionSurgery(originals, texts, difficulties=known, aimed=aimed)
-    return fill_gaps(
-        originals, responses, fit, gaps, panel, generator=generator, texts=texts,
-        budget=budget, aimed=aimed, random_state=random_state, **options,
-    )  # fmt: skip

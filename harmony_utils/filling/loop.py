@@ -30,6 +30,7 @@ from harmony_utils.filling.predictor import (
     fit_predictor,
     item_features,
 )
+from harmony_utils.filling.reader import Reader
 from harmony_utils.filling.texts import TextSpace
 from harmony_utils.items import Benchmark, Item
 
@@ -45,6 +46,7 @@ def fill_gaps(
     *,
     generator: Generator,
     texts: TextSpace,
+    reader: Reader | None = None,
     thresholds: Thresholds | None = None,
     budget: Budget | None = None,
     aimed: bool = True,
@@ -72,6 +74,8 @@ def fill_gaps(
         Who proposes.
     texts : TextSpace
         Similarities, for features and gates.
+    reader : Reader, optional
+        A model whose likelihoods help to guess difficulties before anybody answers.
     thresholds : Thresholds, optional
         Where gates close.
     budget : Budget, optional
@@ -101,7 +105,7 @@ def fill_gaps(
         If items and answers do not belong together, or the panel's rows are not the fit's models.
     """
     state = _Loop(
-        benchmark, responses, fit, panel, generator, texts,
+        benchmark, responses, fit, panel, generator, texts, reader,
         thresholds or Thresholds(), budget or Budget(), aimed, groups, random_state,
     )  # fmt: skip
     inside = np.clip(fit.difficulty[fit.usable], -6, 6)
@@ -153,6 +157,7 @@ class _Loop:
         panel: Panel,
         generator: Generator,
         texts: TextSpace,
+        reader: Reader | None,
         thresholds: Thresholds,
         budget: Budget,
         aimed: bool,
@@ -165,7 +170,7 @@ class _Loop:
         if tuple(responses.models) != tuple(fit.models) or responses.items != fit.items:
             raise InputError("responses and fit are of other models or items; fit these responses")
         self.responses, self.fit, self.panel = responses, fit, panel
-        self.generator, self.texts = generator, texts
+        self.generator, self.texts, self.reader = generator, texts, reader
         self.thresholds, self.budget, self.aimed = thresholds, budget, aimed
         self.rng = np.random.default_rng(random_state)
         rows = np.array([place[item.id] for item in benchmark.items])
@@ -184,7 +189,7 @@ class _Loop:
         self.learned: list[tuple[float, float, float]] = []
         if len(self.items) >= LEAST_ITEMS:
             kept = None if groups is None else [g for g, u in zip(groups, usable, strict=True) if u]
-            features = item_features(self.items, texts)
+            features = self._features(self.items)
             self.predictor = fit_predictor(features, self.difficulty, groups=kept)
             self.rest = self.difficulty - self.predictor.predict(features)
         else:
@@ -258,6 +263,10 @@ class _Loop:
         multiple = self.thresholds.options_only
         return "options only", self.options_only.check(candidate, multiple=multiple)
 
+    def _features(self, items: Sequence[Item]) -> np.ndarray:
+        margins = self.reader.margins(items) if self.reader else None
+        return item_features(items, self.texts, margins=margins)
+
     def _expected(self, candidates: list[Candidate]) -> tuple[np.ndarray, float]:
         """Return expected difficulties and their spread.
 
@@ -266,7 +275,7 @@ class _Loop:
         """
         rest = np.array([self.rest[self.numbers[c.source]] for c in candidates])
         text = (
-            self.predictor.predict(item_features([c.item() for c in candidates], self.texts))
+            self.predictor.predict(self._features([c.item() for c in candidates]))
             if self.predictor
             else np.full(len(candidates), self.difficulty.mean())
         )

@@ -22,29 +22,6 @@ Panel = Callable[[Sequence[Item]], np.ndarray]
 models of the originals' responses, in their order."""
 
 
-def combined_panel(panels: Sequence[Panel]) -> Panel:
-    """Put panels together: their rows follow each other."""
-
-    def answer(items: Sequence[Item]) -> np.ndarray:
-        return np.concatenate([np.atleast_2d(panel(items)) for panel in panels])
-
-    return answer
-
-
-def predictions_panel(answer: Sequence[Callable[[Benchmark], np.ndarray]]) -> Panel:
-    """Turn functions from a benchmark to correctness into a panel, one row for each.
-
-    For a language model such a function is
-    ``lambda benchmark: score(language_model, benchmark).predictions.correct``.
-    """
-
-    def rows(items: Sequence[Item]) -> np.ndarray:
-        benchmark = Benchmark("candidates", tuple(items))
-        return np.stack([np.asarray(one(benchmark), dtype=float) for one in answer])
-
-    return rows
-
-
 class RecordedPanel:
     """Answers that were given before, found again by the content of the question.
 
@@ -99,6 +76,53 @@ class RecordedPanel:
             for key, values in sorted(self.answers.items())
         }
         return write_json(Path(path), {"models": list(self.models), "answers": answers})
+
+
+class AskingPanel:
+    """Asks respondents, and keeps what they answered, so that nothing is asked twice.
+
+    Parameters
+    ----------
+    respondents : mapping of str to callable
+        Name → function from items to correctness, shape (n_items,). For a language model such a
+        function is ``lambda items: score(model, Benchmark("new", items)).predictions.correct``.
+    path : Path, optional
+        File that answers are kept in, written after every call: a filling that was killed asks
+        only for what is missing. By content; the questions themselves are not written.
+
+    Raises
+    ------
+    InputError
+        If the file holds answers of other respondents.
+    """
+
+    def __init__(
+        self,
+        respondents: Mapping[str, Callable[[Sequence[Item]], np.ndarray]],
+        *,
+        path: Path | None = None,
+    ) -> None:
+        self.respondents, self.path = dict(respondents), path
+        names = tuple(self.respondents)
+        there = path is not None and path.is_file()
+        self.kept = RecordedPanel.load(path) if there else RecordedPanel(names, {})
+        if self.kept.models != names:
+            raise InputError(
+                f"{path}: holds answers of {', '.join(self.kept.models)}; move it away, or ask the "
+                "same respondents in the same order"
+            )
+
+    def __call__(self, items: Sequence[Item]) -> np.ndarray:
+        """Return answers, shape (n_respondents, n_items), asking only what was not answered."""
+        keys = [item_keys([item])[0] for item in items]
+        new = {k: x for k, x in zip(keys, items, strict=True) if k not in self.kept.answers}
+        if new:
+            asked = list(new.values())
+            rows = [np.asarray(ask(asked), dtype=float) for ask in self.respondents.values()]
+            self.kept.answers.update(zip(new, np.stack(rows, axis=1).tolist(), strict=True))
+            if self.path is not None:
+                self.kept.save(self.path)
+        return self.kept(items)
 
 
 class SimulatedPanel:

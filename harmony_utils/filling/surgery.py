@@ -8,11 +8,13 @@ or puts two questions into one. The key stays, or follows from the keys: nothing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from harmony_utils.errors import InputError
 from harmony_utils.filling.candidates import Band, Candidate, make_candidate
+from harmony_utils.filling.reader import Reader
 from harmony_utils.filling.texts import TextSpace
 from harmony_utils.items import Benchmark, Item
 
@@ -40,6 +42,7 @@ LEAST_POOL = 20
 """Options a subject must have before only its own are used."""
 
 _SHORTLIST = 8
+_READ = 24
 
 
 class OptionSurgery:
@@ -55,9 +58,9 @@ class OptionSurgery:
         Difficulty of the originals. An item below the band is made harder, one above it easier;
         an item without a difficulty is made harder. If not given, and ``aimed`` is False,
         operations and options are drawn at random: the baseline that shows what aiming is worth.
-    plausibility : mapping of text to float, optional
-        Log-likelihood that a model gives to an option, per character, where scores are at hand.
-        Options are then ranked by the mean of their ranks in similarity and in this.
+    reader : Reader, optional
+        A model that says which of the options that lie near (or far) it finds likely (or not) after
+        the very question they are meant for; ranks in similarity and in likelihood count the same.
     aimed : bool
         Whether operations and options follow the band.
     """
@@ -68,14 +71,14 @@ class OptionSurgery:
         texts: TextSpace,
         *,
         difficulties: Mapping[str, float] | None = None,
-        plausibility: Mapping[str, float] | None = None,
+        reader: Reader | None = None,
         aimed: bool = True,
     ) -> None:
         self.name = "surgery" if aimed else "random rewriting"
         self.items = {item.id: item for item in benchmark.items}
         self.texts, self.aimed = texts, aimed
         self.difficulties = dict(difficulties or {})
-        self.plausibility = dict(plausibility or {})
+        self.reader = reader
         self._allowed_of: dict[str, tuple[list[str], np.ndarray]] = {}
         self._pools: dict[str | None, list[tuple[str, str, bool]]] = {None: []}
         for item in benchmark.items:
@@ -164,7 +167,7 @@ class OptionSurgery:
         self, item: Item, wrong: list[str], side: str, n: int, rng: np.random.Generator
     ) -> list[str]:
         """Draw options of other items from the eight nearest, from the farthest third, or any."""
-        texts, rank = self._allowed(item)
+        texts, near = self._allowed(item)
         taken = {plain(text) for text in wrong}
         free = [i for i, text in enumerate(texts) if plain(text) not in taken]
         n = min(n, len(free))
@@ -173,14 +176,16 @@ class OptionSurgery:
         if side == "random":
             chosen = rng.choice(free, n, replace=False)
         else:
-            signed = rank[free] if side == "far" else -rank[free]
+            signed = near[free] if side == "far" else -near[free]
             order = np.array(free)[np.argsort(signed, kind="stable")]
             width = max(_SHORTLIST if side == "near" else len(free) // 3, n)
+            if self.reader is not None:
+                order, width = self._read(item, texts, order, side), max(_SHORTLIST, n)
             chosen = rng.choice(order[:width], n, replace=False)
         return [texts[i] for i in chosen.tolist()]
 
     def _allowed(self, item: Item) -> tuple[list[str], np.ndarray]:
-        """Return options of other items that hardly are a second right answer, and their ranks.
+        """Return options of other items that hardly are right here too, and how near they lie.
 
         Left out are right options of questions like this one, and texts very near to the key.
         """
@@ -189,7 +194,7 @@ class OptionSurgery:
             near = self.texts.cosine([item.options[item.gold]], texts)[0] if texts else np.empty(0)
             texts = [t for t, value in zip(texts, near.tolist(), strict=True) if value < TOO_NEAR]
             near = near[near < TOO_NEAR]
-            self._allowed_of[item.id] = (texts, self._ranks(texts, near))
+            self._allowed_of[item.id] = (texts, near)
         return self._allowed_of[item.id]
 
     def _others(self, item: Item) -> list[str]:
@@ -208,14 +213,16 @@ class OptionSurgery:
             dict.fromkeys(t for t, source, _ in pool if source != item.id and plain(t) not in taken)
         )
 
-    def _ranks(self, texts: list[str], near: np.ndarray) -> np.ndarray:
-        if not self.plausibility or not texts:
-            return near
-        known = np.array([self.plausibility.get(text, np.nan) for text in texts])
-        middle = np.nanmedian(known) if (~np.isnan(known)).any() else 0.0
-        known = np.where(np.isnan(known), middle, known)
-        ranks = [np.argsort(np.argsort(values, kind="stable")) for values in (near, known)]
-        return np.mean(ranks, axis=0) / len(texts)
+    def _read(self, item: Item, texts: list[str], order: np.ndarray, side: str) -> np.ndarray:
+        """Put the first options of an order into one that counts what the reader finds likely."""
+        first = order[: max(_READ, 1)]
+        asked = replace(
+            item, options=(item.options[item.gold], *(texts[i] for i in first.tolist())), gold=0
+        )
+        likely = self.reader.read([asked])[0][1:]
+        likely = np.nan_to_num(likely, nan=np.nanmin(likely, initial=0.0))
+        place = np.argsort(np.argsort(likely if side == "far" else -likely, kind="stable"))
+        return first[np.argsort(np.arange(len(first)) + place, kind="stable")]
 
     def _compose(self, item: Item, band: Band, rng: np.random.Generator) -> Candidate | None:
         """Ask two questions at once; each half of the key stands in two of the four options."""

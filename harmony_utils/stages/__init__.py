@@ -6,6 +6,7 @@ folder, then in the results recorded with this project, and computed only if nei
 
 from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
 from harmony_utils.stages.competitors import Competitors, competing_partitions
+from harmony_utils.stages.filling import fill_benchmark, save_filling
 from harmony_utils.stages.given import GivenAudit, audit_given, given_partition
 from harmony_utils.stages.panel import (
     panel_answers,
@@ -34,6 +35,7 @@ __all__ = [
     "Step",
     "audit_given",
     "competing_partitions",
+    "fill_benchmark",
     "given_partition",
     "open_audit",
     "panel_answers",
@@ -42,4 +44,5 @@ __all__ = [
     "recorded_calibration",
     "recorded_panel",
     "run_answers",
+    "save_filling",
 ]
