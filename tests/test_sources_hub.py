@@ -1,5 +1,6 @@
 """Hugging Face datasets: local folders, the shape of hub rows, and a hub that does not answer."""
 
+import shutil
 import socket
 import time
 
@@ -9,9 +10,11 @@ import pytest
 
 from harmony_utils import hub
 from harmony_utils.errors import InputError
+from harmony_utils.predictions import Predictions
 from harmony_utils.sources import load_benchmark
 from harmony_utils.sources.catalogue import find_entry
 from harmony_utils.sources.convert import to_items
+from harmony_utils.stages import open_audit
 
 QUESTIONS = [
     {"stem": "2 + 2 =", "choices": {"text": ["3", "4"], "label": ["1", "2"]}, "key": "2"},
@@ -159,3 +162,18 @@ def test_hub_entries_read_rows_of_their_shape(name):
         name
     )
     assert item.subject == ("business" if name == "mmlu_pro" else None)
+
+
+def test_a_dataset_that_changed_is_refused_before_its_results_are_overwritten(folder, tmp_path):
+    datasets.Dataset.from_list(QUESTIONS).save_to_disk(folder)
+    audit = {"model": "respondent:longest", "benchmark": f"hf:{folder}?{PARAMETERS}"}
+    first = open_audit(**audit, run_dir=tmp_path / "runs")
+    answers = first.predictions()
+    changed = [QUESTIONS[0], {**QUESTIONS[1], "key": "2"}]
+    shutil.rmtree(folder)
+    datasets.Dataset.from_list(changed).save_to_disk(folder)
+    with pytest.raises(InputError, match=r"other questions named sums .*another --out"):
+        open_audit(**audit, run_dir=tmp_path / "runs").predictions()
+    kept = Predictions.load(first.run.path("predictions.parquet"))
+    assert kept.table["key"].tolist() == answers.table["key"].tolist()
+    assert len(open_audit(**audit, run_dir=tmp_path / "others").predictions()) == 2

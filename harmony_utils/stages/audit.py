@@ -248,9 +248,25 @@ class Audit:
             )
 
     def _introduce(self) -> None:
-        """Write who is audited into ``run.json``."""
+        """Write who is audited into ``run.json``.
+
+        Raises
+        ------
+        InputError
+            If the folder's results are of other questions under the same name: a dataset or its
+            revision changed. A person's own file may change; its stages run again.
+        """
         about = {**self.identity, "git_commit": git_commit()}
-        if self.run.record.get("audit", {}) != about:
+        before = self.run.record.get("audit", {})
+        made_from = before.get("benchmark", about["benchmark"])["fingerprint"]
+        now = about["benchmark"]["fingerprint"]
+        if made_from != now and not self.benchmark.source.startswith("file "):
+            raise InputError(
+                f"{self.run.folder}: was made from other questions named {self.benchmark.name} "
+                f"(fingerprint {made_from[:12]}, now {now[:12]}): the dataset or its revision "
+                "changed. Pin the revision, or choose another --out to keep both results"
+            )
+        if before != about:
             self.run.folder.mkdir(parents=True, exist_ok=True)
             write_json(self.run.path("run.json"), {**self.run.record, "audit": about})
 
