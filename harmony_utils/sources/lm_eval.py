@@ -136,8 +136,8 @@ def _parse(text: str) -> Spec:
         _number(spec, name, 0)
     if not is_installed("lm_eval"):
         raise InputError(
-            f"{PREFIX}{spec.target}: lm-evaluation-harness is not installed: run "
-            "`.venv/bin/python -m pip install 'lm_eval==0.4.13'`"
+            f"{PREFIX}{spec.target}: lm-evaluation-harness is not installed: run `make setup`, or "
+            "`pip install 'harmony-utils[lm-eval]'`"
         )
     return spec
 
@@ -182,22 +182,22 @@ def _named_files() -> dict[str, list[Path]]:
 
 
 @lru_cache(maxsize=4)
-def _manager(folder: str | None, defaults: bool) -> TaskManager:
+def _manager(folders: tuple[str, ...], defaults: bool) -> TaskManager:
     """Index the task files; that of the harness itself takes some ten seconds."""
     from lm_eval.tasks import TaskManager
 
     with _quiet():
-        return TaskManager(include_path=folder, include_defaults=defaults)
+        return TaskManager(include_path=folders, include_defaults=defaults)
 
 
 def _manager_of(spec: Spec, target: str | Path) -> TaskManager:
     """Return an index in which a name, or what a task file names, can be looked up."""
-    folder = spec.parameters.get("include_path")
+    given = tuple(filter(None, [spec.parameters.get("include_path")]))
     if not _is_yaml(target):
-        return _manager(folder, True)
-    # one task of its own needs no other task; a group names tasks that may lie anywhere
-    is_group = "group" in _read_yaml(Path(target))
-    return _manager(folder or (str(Path(target).parent) if is_group else None), is_group)
+        return _manager(given, True)
+    if "group" in _read_yaml(Path(target)):  # it names tasks that may lie anywhere
+        return _manager((*given, str(Path(target).parent)), True)
+    return _manager((), False)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -296,8 +296,10 @@ def _load(
     """Build the tasks with their data, set up as the harness does before it asks a model."""
     from lm_eval.api.task import ConfigurableTask
 
+    # the harness takes the path of a task, but of a group only the name
+    config = _read_yaml(Path(target)) if _is_yaml(target) else {}
     try:
-        tasks = manager.load(str(target))["tasks"]
+        tasks = manager.load(config.get("group") or str(target))["tasks"]
     except Exception as error:  # a task is code: anything can be raised
         where = f"; {OFFLINE_CHOICES}" if isinstance(error, OSError) else ""
         raise InputError(f"{asked}: cannot be loaded: {_first_line(error)}{where}") from None

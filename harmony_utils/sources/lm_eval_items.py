@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import io
-import os.path
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import ConfigurableTask
 
 
-def task_items(
-    name: str, task: ConfigurableTask, *, spec: Spec, among_others: bool
-) -> list[Item]:
+def task_items(name: str, task: ConfigurableTask, *, spec: Spec, among_others: bool) -> list[Item]:
     """Turn the requests that a task would send to a model into items.
 
     Parameters
@@ -33,7 +30,7 @@ def task_items(
     task : ConfigurableTask
         A multiple-choice task with its number of few-shot examples and seed set.
     spec : Spec
-        Parameters ``subject`` and ``group``: fields of the dataset, or templates such as ``{stem}``.
+        Its ``subject`` and ``group`` are fields of the dataset, or templates such as ``{stem}``.
     among_others : bool
         Whether other tasks are in the same benchmark: ids then begin with the task's name, and the
         task is the subject unless a field is named.
@@ -54,7 +51,9 @@ def task_items(
             task.build_all_requests()
     except Exception as error:  # a task is code: anything can be raised
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"lm-eval task {name!r}: its prompts cannot be written: {reason}") from None
+        raise InputError(
+            f"lm-eval task {name!r}: its prompts cannot be written: {reason}"
+        ) from None
     by_document: dict[int, list[Instance]] = {}
     for request in task.instances:
         by_document.setdefault(request.doc_id, []).append(request)
@@ -68,9 +67,7 @@ def task_items(
             if role in spec.parameters
         }
         identity = f"{name}/{number}" if among_others else str(number)
-        items.append(
-            _item(task, requests, place, id=identity, **{"subject": subject, **fields})
-        )
+        items.append(_item(task, requests, place, id=identity, **{"subject": subject, **fields}))
     return items
 
 
@@ -105,9 +102,15 @@ def _prompt(pairs: Sequence[tuple[str, str]]) -> Prompt:
         context[len(kept) :] + continuation
         for kept, (context, continuation) in zip(contexts, pairs, strict=True)
     )
-    prefix = os.path.commonprefix(contexts)
+    first, last = min(contexts), max(contexts)  # what these two share, all share
+    prefix = first[: _shared_characters(first, last)]
     leads = tuple(context[len(prefix) :] for context in contexts)
     return Prompt(prefix, continuations, leads if any(leads) else ())
+
+
+def _shared_characters(first: str, second: str) -> int:
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def _gold(task: ConfigurableTask, doc: Any, options: Sequence[str]) -> int:
