@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from harmony_utils import hub
+from harmony_utils import grid, hub
 from harmony_utils.errors import InputError
 from harmony_utils.items import Benchmark, Item, Prompt
 from harmony_utils.scoring import load_model, score
@@ -227,6 +227,14 @@ def test_tasks_of_a_group_are_subjects_and_names_are_found_in_a_folder(task, own
     kept = load_benchmark(f"{text}&subjects=two")
     assert kept.name == benchmark_name(f"{text}&subjects=two") == "lm-eval-both-two"
     assert kept.items == benchmark.items[12:]
+
+
+def test_a_study_finds_the_task_file_beside_its_configuration(task):
+    path = task()
+    text = grid._absolute(f"lm-eval:tasks/{path.name}?num_fewshot=1", path.parent.parent)
+    assert text == f"lm-eval:{path}?num_fewshot=1"
+    found = grid._benchmark(text)
+    assert (found.name, found.file, found.n_items) == ("lm-eval-made_up-1shot", path, None)
 
 
 def test_fields_of_the_dataset_give_subject_and_group(task):

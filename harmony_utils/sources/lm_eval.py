@@ -97,10 +97,7 @@ def read_task(text: str) -> Benchmark:
 def task_name(text: str) -> str:
     """Return the name of the benchmark that :func:`read_task` will give, subjects left aside.
 
-    Examples
-    --------
-    >>> task_name("arc_easy?num_fewshot=5")  # doctest: +SKIP
-    'lm-eval-arc_easy-5shot'
+    It is that of the task, also of a task file: ``lm-eval-arc_easy-5shot``.
     """
     spec = _parse(text)
     path = _task_file(spec)
