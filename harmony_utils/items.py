@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from json.encoder import encode_basestring
 from typing import Literal
 
@@ -19,6 +19,43 @@ PromptStyle = Literal["question", "continuation"]
 SHARED_STEM_WORDS = 8
 """Two questions with the same text of at least so many words count as one group. Shorter texts
 ("Which of the following is true?") recur in questions that have nothing to do with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model reads and the continuations that are scored after it, as exact texts.
+
+    Parameters
+    ----------
+    prefix : str
+        Text before every option.
+    continuations : tuple of str
+        Scored text of each option, delimiter included.
+    leads : tuple of str
+        One text an option, read between prefix and continuation and not scored, or empty. With
+        leads the options may stand in what is read and share one continuation (partial
+        evaluation, as of WinoGrande).
+
+    Examples
+    --------
+    >>> Prompt("The cup or the", (" broke.", " broke."), (" vase", " table")).contexts
+    ('The cup or the vase', 'The cup or the table')
+    """
+
+    prefix: str
+    continuations: tuple[str, ...]
+    leads: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.leads and len(self.leads) != len(self.continuations):
+            raise InputError(
+                f"prompt: {len(self.leads)} leads for {len(self.continuations)} continuations"
+            )
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """Texts that are read and not scored: one an option with leads, else one for all."""
+        return tuple(self.prefix + lead for lead in self.leads or ("",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +79,8 @@ class Item:
     group : str, optional
         Name shared by questions whose answers depend on each other; see :func:`item_groups`. It is
         no part of the content: neither the key nor the benchmark's fingerprint knows it.
+    prompt : Prompt, optional
+        The item's own prompt, used as it stands: no format, example or template is added.
     """
 
     id: str
@@ -51,6 +90,7 @@ class Item:
     subject: str | None = None
     passage: str | None = None
     group: str | None = None
+    prompt: Prompt | None = None
 
     def __post_init__(self) -> None:
         if len(self.options) < 2:
@@ -60,6 +100,11 @@ class Item:
         if not 0 <= self.gold < len(self.options):
             raise InputError(
                 f"item {self.id!r}: gold {self.gold} lies outside the {len(self.options)} options"
+            )
+        if self.prompt is not None and len(self.prompt.continuations) != len(self.options):
+            raise InputError(
+                f"item {self.id!r}: its prompt has {len(self.prompt.continuations)} continuations "
+                f"for {len(self.options)} options"
             )
 
 
@@ -84,6 +129,9 @@ class Benchmark:
         text (HellaSwag, COPA, WinoGrande).
     examples : tuple of Item
         Items from another split for few-shot prompts; may be empty.
+    version : str
+        What else tells this edition from others, such as the version of the tool that wrote the
+        prompts; part of the fingerprint.
     """
 
     name: str
@@ -93,6 +141,7 @@ class Benchmark:
     licence: str = "unknown"
     prompt_style: PromptStyle = "question"
     examples: tuple[Item, ...] = field(default=(), repr=False)
+    version: str = ""
 
     def __post_init__(self) -> None:
         if not self.items:
@@ -118,14 +167,17 @@ class Benchmark:
         return item_groups(self.items)
 
     def fingerprint(self) -> str:
-        """Hash of everything that can change a prediction: items, order, style and examples."""
-        return content_hash(
-            [self.prompt_style]
-            + [
-                [[i.passage, i.question, list(i.options), i.gold, i.subject] for i in group]
-                for group in (self.items, self.examples)
-            ]
-        )
+        """Hash of everything that can change a prediction: items, order, style and examples.
+
+        Prompts of the items' own and the version enter where there are any.
+        """
+        content = [self.prompt_style] + [
+            [[i.passage, i.question, list(i.options), i.gold, i.subject] for i in group]
+            for group in (self.items, self.examples)
+        ]
+        if any(item.prompt for item in self.items):
+            content.append([item.prompt and asdict(item.prompt) for item in self.items])
+        return content_hash([*content, self.version] if self.version else content)
 
     def sample(self, limit: int, *, random_state: int = 0) -> Benchmark:
         """Return at most ``limit`` items drawn at random without replacement.

@@ -85,7 +85,7 @@ def test_catalogue_tables_list_every_entry_once():
 
 def test_columns_and_parameters_of_files_come_from_the_docstring():
     arguments = re.findall(r"```\{package-docstring\} (.+)\n```", page("howto_benchmark"))
-    assert len(arguments) == 2
+    assert len(arguments) == 3
     assert all("eval-rst" in generated.package_docstring(argument) for argument in arguments)
 
 

@@ -59,3 +59,4 @@ def test_lists_and_doctor_speak_json():
     plain = harmony_command("benchmarks", env={"COLUMNS": "200"})
     assert "arc_easy" in plain.stdout
     assert "needs a hub" in plain.stdout
+    assert "lm-eval:NAME" in plain.stdout

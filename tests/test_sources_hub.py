@@ -11,9 +11,11 @@ import pytest
 from harmony_utils import hub
 from harmony_utils.errors import InputError
 from harmony_utils.predictions import Predictions
-from harmony_utils.sources import load_benchmark
+from harmony_utils.sources import load, load_benchmark
 from harmony_utils.sources.catalogue import find_entry
 from harmony_utils.sources.convert import to_items
+from harmony_utils.sources.hub import HubData
+from harmony_utils.sources.tables import Table
 from harmony_utils.stages import open_audit
 
 QUESTIONS = [
@@ -151,6 +153,18 @@ HUB_ROWS = {
         "options": ["a", "b"],
         "answer": "B",
     },
+    "math_qa": {
+        "Problem": "which comes first ?",
+        "options": "a ) 1 , 050 , b ) b , c ) rs . 3 , d ) 4 % , e ) none of these",
+        "correct": "b",
+        "category": "general",
+    },
+    "logiqa": {
+        "context": "B is the answer.",
+        "query": "Which?",
+        "options": ["a", "b"],
+        "correct_option": 1,
+    },
 }
 
 
@@ -158,10 +172,26 @@ HUB_ROWS = {
 def test_hub_entries_read_rows_of_their_shape(name):
     (item,) = to_items([{**HUB_ROWS[name], "_row": 1}], find_entry(name).columns, ["row 1"])
     assert item.options[item.gold] == ("no" if name == "pubmedqa" else "b")
-    assert item.passage == {"pubmedqa": "We asked.\nWe saw.", "race_high": "B is the answer."}.get(
-        name
-    )
-    assert item.subject == ("business" if name == "mmlu_pro" else None)
+    passages = {"pubmedqa": "We asked.\nWe saw.", "race_high": "B is the answer."}
+    assert item.passage == {**passages, "logiqa": "B is the answer."}.get(name)
+    assert item.subject == {"mmlu_pro": "business", "math_qa": "general"}.get(name)
+    if name == "math_qa":
+        assert item.options == ("1 , 050", "b", "rs . 3", "4 %", "none of these")
+
+
+def test_a_revision_of_the_catalogue_is_asked_for(monkeypatch):
+    asked = {}
+    rows = [{**HUB_ROWS["logiqa"], "_row": 1}]
+
+    def read(path, **options):
+        asked.update(options, path=path)
+        return HubData(Table(rows, ["row 1"], list(rows[0])), "test", "unknown")
+
+    monkeypatch.setattr(load, "read_hub", read)
+    benchmark = load_benchmark("logiqa")
+    assert asked["path"] == "lucasmccabe/logiqa"
+    assert asked["revision"] == "refs/convert/parquet"
+    assert benchmark.source.endswith("lucasmccabe/logiqa at revision refs/convert/parquet")
 
 
 def test_a_dataset_that_changed_is_refused_before_its_results_are_overwritten(folder, tmp_path):

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from harmony_utils.items import Prompt
 from harmony_utils.scoring.models import (
     LanguageModel,
     ModelEntry,
@@ -10,7 +11,7 @@ from harmony_utils.scoring.models import (
     list_models,
     load_model,
 )
-from harmony_utils.scoring.prompts import Prompt, build_prompt, render_item
+from harmony_utils.scoring.prompts import build_prompt, render_item
 
 __all__ = [
     "LanguageModel",

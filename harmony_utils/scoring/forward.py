@@ -6,13 +6,14 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Literal
 
 import torch
 
 from harmony_utils.errors import InputError
+from harmony_utils.items import Prompt
 from harmony_utils.scoring.models import LanguageModel
-from harmony_utils.scoring.prompts import Prompt
 from harmony_utils.settings import Variant
 
 #: What models call the argument and output that hold a prompt's keys and values.
@@ -81,14 +82,17 @@ def encode(
     InputError
         If an option has no token of its own, or there is no token to put before it.
     """
-    texts = [p.prefix for p in prompts]
-    texts += [p.prefix + option for p in prompts for option in p.continuations]
+    pairs = [list(zip(cycle(p.contexts), p.continuations, strict=False)) for p in prompts]
+    texts = [context for p in prompts for context in p.contexts]
+    n_contexts = len(texts)
+    texts += [context + option for options in pairs for context, option in options]
     encoded = tokenizer(texts, add_special_tokens=special, return_attention_mask=False)
     ids = [_drop_end(tokenizer, row) for row in encoded["input_ids"]]
-    prefixes, wholes = ids[: len(prompts)], iter(ids[len(prompts) :])
+    read = dict(zip(texts[:n_contexts], ids[:n_contexts], strict=True))
+    wholes = iter(ids[n_contexts:])
     return [
-        [_split(tokenizer, prefix, next(wholes), option) for option in prompt.continuations]
-        for prompt, prefix in zip(prompts, prefixes, strict=True)
+        [_split(tokenizer, read[context], next(wholes), option) for context, option in options]
+        for options in pairs
     ]
 
 
@@ -201,7 +205,9 @@ class Forward:
 
     def _shared(self, batch: Sequence[Sequence[Encoded]]) -> list[torch.Tensor]:
         """Run each prompt once, then all its options on the prompt's attention cache."""
-        common = [min(option.start for option in options) for options in batch]
+        common = [_shared_length(options) for options in batch]
+        if not all(common):  # some options differ from their first token on
+            return self._whole([option for options in batch for option in options])
         prompts = [options[0].ids[:n] for options, n in zip(batch, common, strict=True)]
         ids, mask, shifts = self._fill(prompts, left=self._left)
         last = [range(s + n - 1, s + n) for s, n in zip(shifts, common, strict=True)]
@@ -218,11 +224,12 @@ class Forward:
         tail_ids, tail_mask, _ = self._fill(tails, left=False)
         whole_mask = torch.cat([mask[owner], tail_mask], dim=1)
         positions = _positions(whole_mask)[:, mask.shape[1] :]
-        needed = [range(len(tail)) for tail in tails]
+        unscored = [row.start - common[i] for row, i in zip(rows, owner, strict=True)]
+        needed = [range(max(n - 1, 0), len(t)) for n, t in zip(unscored, tails, strict=True)]
         after, _ = self._run(tail_ids, whole_mask, positions, needed, cache=cache)
-        joined = [torch.cat([first[i], kept]) for i, kept in zip(owner, after, strict=True)]
         return [
-            kept[row.start - common[i] :] for row, i, kept in zip(rows, owner, joined, strict=True)
+            kept if n else torch.cat([first[i], kept])
+            for n, i, kept in zip(unscored, owner, after, strict=True)
         ]
 
     def _fill(
@@ -267,6 +274,13 @@ class Forward:
         rows = [logits[i, [place[p] for p in wanted]] for i, wanted in enumerate(needed)]
         caches = (getattr(output, name, None) for name in _CACHE_NAMES if use_cache)
         return rows, next((c for c in caches if hasattr(c, "batch_select_indices")), None)
+
+
+def _shared_length(options: Sequence[Encoded]) -> int:
+    """Return how many first tokens the options of an item share before any is scored."""
+    length = min(option.start for option in options)
+    columns = zip(*(option.ids[:length] for option in options), strict=True)
+    return next((i for i, tokens in enumerate(columns) if len(set(tokens)) > 1), length)
 
 
 def _positions(mask: torch.Tensor) -> torch.Tensor:

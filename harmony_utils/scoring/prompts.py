@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from harmony_utils.errors import InputError
-from harmony_utils.items import Benchmark, Item, PromptStyle
+from harmony_utils.items import Benchmark, Item, Prompt, PromptStyle
 from harmony_utils.settings import PredictionsSettings
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """A prefix and the continuations that are scored after it, delimiter included."""
-
-    prefix: str
-    continuations: tuple[str, ...]
 
 
 def render_item(item: Item, *, format: Literal["cloze", "letter"], style: PromptStyle) -> Prompt:
@@ -46,7 +37,7 @@ def render_item(item: Item, *, format: Literal["cloze", "letter"], style: Prompt
     --------
     >>> item = Item("1", "2 + 2 =", ("3", "4"), 1)
     >>> render_item(item, format="cloze", style="question")
-    Prompt(prefix='Question: 2 + 2 =\\nAnswer:', continuations=(' 3', ' 4'))
+    Prompt(prefix='Question: 2 + 2 =\\nAnswer:', continuations=(' 3', ' 4'), leads=())
     """
     passage = f"{item.passage.rstrip()}\n" if item.passage else ""
     if format == "letter":
@@ -100,7 +91,18 @@ def choose_examples(benchmark: Benchmark, item: Item, count: int) -> list[Item]:
 
 
 def build_prompt(benchmark: Benchmark, item: Item, settings: PredictionsSettings) -> Prompt:
-    """Render an item with its few-shot examples, before any chat template."""
+    """Render an item with its few-shot examples, before any chat template.
+
+    An item that brings a prompt of its own keeps it.
+
+    Raises
+    ------
+    InputError
+        If a setting would change a prompt that the item brings.
+    """
+    if item.prompt is not None:
+        _require_unchanged(item, item.prompt, settings)
+        return item.prompt
     style = benchmark.prompt_style
     asked = render_item(item, format=settings.format, style=style)
     solved = [
@@ -109,6 +111,22 @@ def build_prompt(benchmark: Benchmark, item: Item, settings: PredictionsSettings
     ]
     shots = [prompt.prefix + prompt.continuations[gold] for prompt, gold in solved]
     return Prompt("\n\n".join([*shots, asked.prefix]), asked.continuations)
+
+
+def _require_unchanged(item: Item, prompt: Prompt, settings: PredictionsSettings) -> None:
+    """Refuse settings that only make sense for prompts written here."""
+    refused = {
+        "format=letter": settings.format == "letter",
+        f"few_shot={settings.few_shot}": settings.few_shot > 0,
+        "chat_template=true": settings.chat_template,
+        # the end of the prompt is one place only if all options are asked after the same text
+        "variant=prompt-end": settings.variant == "prompt-end" and bool(prompt.leads),
+    }
+    for setting in (name for name, applies in refused.items() if applies):
+        raise InputError(
+            f"item {item.id!r} brings its own prompt, which predictions.{setting} cannot change: "
+            "leave that setting out (for few-shot prompts: lm-eval:TASK?num_fewshot=5)"
+        )
 
 
 def apply_chat(tokenizer, prompts: Sequence[Prompt]) -> list[Prompt]:

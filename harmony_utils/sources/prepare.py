@@ -69,10 +69,18 @@ def lettered(row: Row) -> Row:
     }
 
 
+def math_qa(row: Row) -> Row:
+    """Cut the options out of the one text that holds them: ``a ) 38 , b ) 27.5 , c ) …``."""
+    parts = re.split(r"(?:^|\s*,\s*)[a-e] \) ", row["options"].strip())
+    choices = [part.strip(" ,") for part in parts[1:]]
+    return {**row, "text": row["Problem"], "choices": choices}
+
+
 PREPARATIONS: dict[str, Callable[[Row], Row]] = {
     "none": lambda row: row,
     "hellaswag": hellaswag,
     "winogrande": winogrande,
     "copa": copa,
     "lettered": lettered,
+    "math_qa": math_qa,
 }
