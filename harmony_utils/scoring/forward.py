@@ -137,7 +137,7 @@ class Forward:
         share_prefix: bool = True,
     ) -> None:
         self._model = language_model.model
-        self._device = next(self._model.parameters()).device
+        self.device = next(self._model.parameters()).device
         self.vocabulary = language_model.vocabulary
         self.left = padding_side == "left"
         self._accepts = set(inspect.signature(self._model.forward).parameters)
@@ -217,7 +217,7 @@ class Forward:
         tails = [row.ids[common[i] : -1] for row, i in zip(rows, owner, strict=True)]
         if not any(tails):
             return [first[i] for i in owner]
-        cache.batch_select_indices(torch.tensor(owner, device=self._device))
+        cache.batch_select_indices(torch.tensor(owner, device=self.device))
         tail_ids, tail_mask, _ = self.fill(tails, left=False)
         whole_mask = torch.cat([mask[owner], tail_mask], dim=1)
         positions = text_positions(whole_mask)[:, mask.shape[1] :]
@@ -254,13 +254,13 @@ class Forward:
         """Call the model; return each row's logits at its needed positions, and the cache."""
         kept = sorted({position for wanted in needed for position in wanted})
         inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
-        inputs = {name: t.to(self._device) for name, t in inputs.items() if name in self._accepts}
+        inputs = {name: t.to(self.device) for name, t in inputs.items() if name in self._accepts}
         if "use_cache" in self._accepts:
             inputs["use_cache"] = use_cache
         if cache is not None:
             inputs[self.cache_name] = cache
         if "logits_to_keep" in self._accepts:
-            inputs["logits_to_keep"] = torch.tensor(kept, device=self._device)
+            inputs["logits_to_keep"] = torch.tensor(kept, device=self.device)
             output = self._model(**inputs)
             logits = output.logits
         else:

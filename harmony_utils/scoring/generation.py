@@ -154,9 +154,9 @@ class Greedy:
     Notes
     -----
     The tokens are those of ``generate(do_sample=False)`` of ``transformers`` up to the stop.
-    Prompts are filled up and share one attention cache; an answer that has ended leaves it. The
-    averaged distributions agree within 1e-4 for any batch. Models that keep no such cache read
-    their whole text again for every token.
+    What all prompts begin with is run once. They share one attention cache, filled up to one
+    length; an answer that has ended leaves it. The averaged distributions agree within 1e-4 for
+    any batch. Models that keep no such cache read their whole text again for every token.
     """
 
     def __init__(
@@ -197,10 +197,13 @@ class Greedy:
         setting = "generation.few_shot or generation.max_new_tokens"
         forward.check_width(max(map(len, prompts)) + self._longest, setting=setting)
         drafts = [_Draft(self._variant) for _ in prompts]
-        active, cache = list(range(len(prompts))), None
-        ids, mask, shifts = forward.fill(prompts, left=forward.left)
-        places = [shift + len(prompt) - 1 for shift, prompt in zip(shifts, prompts, strict=True)]
-        fed, positions = ids, text_positions(mask)
+        active = list(range(len(prompts)))
+        shared, cache = self._shared(prompts)
+        rests = [prompt[shared:] for prompt in prompts]
+        ids, mask, shifts = forward.fill(rests, left=forward.left)
+        mask = torch.cat([torch.ones(len(prompts), shared, dtype=mask.dtype), mask], dim=1)
+        places = [shift + len(rest) - 1 for shift, rest in zip(shifts, rests, strict=True)]
+        fed, positions = ids, text_positions(mask)[:, shared:]
         for _ in range(self._longest):
             logits, cache = forward.run(
                 fed,
@@ -220,10 +223,36 @@ class Greedy:
             mask = torch.cat([mask[kept], torch.ones_like(new)], dim=1)
             fed, positions = ids, text_positions(mask)
             if cache is not None:
-                cache.batch_select_indices(torch.tensor(kept, device=logits[0].device))
+                cache.batch_select_indices(torch.tensor(kept, device=forward.device))
                 fed, positions = new, positions[:, -1:]
             places = [fed.shape[1] - 1] * len(active)
         return [draft.finish() for draft in drafts]
+
+    def _shared(self, prompts: Sequence[Sequence[int]]) -> tuple[int, Any]:
+        """Run the beginning that all prompts share, mostly their solved examples, once for all.
+
+        Returns
+        -------
+        length : int
+            Tokens of it, fewer than in any prompt; 0 if it does not pay or cannot be kept.
+        cache
+            The attention cache, a row for each prompt; None where there is none.
+        """
+        forward = self._forward
+        length = min(map(len, prompts)) - 1
+        length = next(
+            (i for i in range(length) if len({prompt[i] for prompt in prompts}) > 1), length
+        )
+        if forward.cache_name is None or len(prompts) == 1 or length < 1:
+            return 0, None
+        ids, mask, _ = forward.fill([prompts[0][:length]], left=forward.left)
+        last = [range(length - 1, length)]
+        _, cache = forward.run(ids, mask, text_positions(mask), last, use_cache=True)
+        if cache is None:
+            return 0, None
+        rows = torch.zeros(len(prompts), dtype=torch.long, device=forward.device)
+        cache.batch_select_indices(rows)
+        return length, cache
 
     def _extend(self, drafts: Sequence[_Draft], logits: torch.Tensor) -> list[int]:
         """Give every draft its next token; return the tokens."""
