@@ -319,7 +319,7 @@ def stage_settings(stage: str, **values: Any) -> StageSettings:
     Parameters
     ----------
     stage : str
-        One of :data:`SECTIONS`.
+        One of ``SECTIONS``.
     **values
         Settings by name; what is not given keeps its default.
 

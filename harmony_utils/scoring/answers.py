@@ -88,13 +88,9 @@ def normalise_answer(text: str) -> str:
 
     Notes
     -----
-    The rule of the evaluation script of SQuAD 1.1 [1]_, which most published scores on TriviaQA and
-    NQ-open follow. Typographic quotation marks are no punctuation in it.
-
-    References
-    ----------
-    .. [1] P. Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
-       EMNLP 2016.
+    The rule of the evaluation script of SQuAD 1.1 (Rajpurkar et al., EMNLP 2016), which most
+    published scores on NQ-open follow; TriviaQA's own script differs in that it puts a blank in
+    the place of punctuation. Typographic quotation marks are no punctuation in it.
 
     Examples
     --------
