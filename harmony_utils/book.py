@@ -15,7 +15,7 @@ import yaml
 from harmony_utils.errors import InputError, StageError
 from harmony_utils.execution import code_hashes, execute_notebook, notebook_path
 from harmony_utils.files import content_hash, file_hash, read_json, write_json
-from harmony_utils.pipeline import NOTEBOOKS
+from harmony_utils.pipeline import OPEN_ENDED_NOTEBOOKS, stage_notebooks
 from harmony_utils.runs import Run, default_folder, project_folder, recorded_folder
 
 _KEY_FILE = ".book.json"
@@ -48,13 +48,16 @@ def build_book(run: Run, target: Path) -> Path:
         If a chapter breaks off, or Jupyter Book reports an error or a warning.
     """
     project = project_folder()
-    executed = {name: run.path(f"notebooks/{name}") for name in NOTEBOOKS.values()}
+    done = [path.name for path in run.path("notebooks").glob("*.ipynb")]
+    open_ended = any(name in done for name in OPEN_ENDED_NOTEBOOKS.values())
+    own = list(stage_notebooks(open_ended=open_ended).values())
+    executed = {name: run.path(f"notebooks/{name}") for name in own}
     missing = [name for name, path in executed.items() if not path.exists()]
     if missing:
         raise InputError(
             f"{run.folder}: no executed {missing[0]}; run `harmony audit` for this folder first"
         )
-    executed |= _further_chapters()
+    executed |= _further_chapters(own)
     first = target / "index.html"
     key = _key(project, list(executed.values()))
     built = target / _KEY_FILE
@@ -73,11 +76,12 @@ def build_book(run: Run, target: Path) -> Path:
     return first
 
 
-def _further_chapters() -> dict[str, Path]:
-    """Execute the chapters that are no stage of an audit; return where they lie by name."""
+def _further_chapters(own: list[str]) -> dict[str, Path]:
+    """Execute the chapters that are no stage of the audit, all but ``own``; return where they lie
+    by name."""
     cache = Run(default_folder().parent / "chapters")
     names = [p.name for p in sorted((project_folder() / "notebooks").glob("[0-9]*.ipynb"))]
-    names = [name for name in names if name not in NOTEBOOKS.values()]
+    names = [name for name in names if name not in own]
     recorded = sorted(p for p in recorded_folder().rglob("*") if p.is_file())
     given = [code_hashes(), [[p.name, file_hash(p)] for p in recorded]]
     paths = {name: cache.path(f"notebooks/{name}") for name in names}

@@ -26,7 +26,7 @@ from harmony_utils import (
 )
 from harmony_utils.errors import HarmonyError, InputError
 from harmony_utils.progress import PROGRESS_VARIABLE
-from harmony_utils.settings import ANALYSES, STAGES, parse_assignments
+from harmony_utils.settings import ANALYSES, AUDIT_SECTIONS, STAGES, parse_assignments
 
 #: Typer's base of usage errors; which module it lies in depends on typer's version.
 _UsageProblem: type[Exception] = typer.BadParameter.__mro__[1]
@@ -92,7 +92,7 @@ def audit(
     With --from-logs PATH… audit the evaluation logs of other tools instead. With --partition
     measure HARMONY over subjects or embeddings, which also works for respondent:NAME.
     """
-    settings = parse_assignments(parameters or [], sections=STAGES)
+    settings = parse_assignments(parameters or [], sections=AUDIT_SECTIONS)
     if from_logs:
         log_commands.audit_from_logs(paths or [], out_dir, settings, partition, as_json)
         return
@@ -108,6 +108,7 @@ def audit(
         run_dir=str(out_dir or ""),
         use_recorded=False,
     )
+    pipeline.refuse_unused(opened, settings)
     if partition:
         plane_commands.audit_given_partition(opened, settings, partition, as_json)
         return
@@ -221,10 +222,12 @@ def benchmarks(as_json: JsonFlag = False) -> None:
 
     entries = list_benchmarks()
     if as_json:
-        print(json.dumps([entry.model_dump() for entry in entries], ensure_ascii=False))
+        dumped = [{**entry.model_dump(), "type": entry.type} for entry in entries]
+        print(json.dumps(dumped, ensure_ascii=False))
         return
     table = Table(
         Column("name", no_wrap=True),
+        "type",
         "split",
         "questions",
         "options",
@@ -234,9 +237,10 @@ def benchmarks(as_json: JsonFlag = False) -> None:
     )
     table.title = "Benchmarks"
     for entry in entries:
-        low, high = entry.n_options
+        low, high = entry.n_options or ("", "")
         table.add_row(
             entry.name,
+            entry.type,
             entry.split,
             f"{entry.n_items:,}",
             str(low) if low == high else f"{low}–{high}",
@@ -307,7 +311,14 @@ def _summary_table(found: dict[str, Any]) -> Table:
     table = Table(title=f"{found['model']} on {found['benchmark']}", show_header=False)
     table.add_row("questions", f"{found['n_items']:,}")
     table.add_row(f"accuracy ({found['normalisation']})", f"{found['accuracy']:.3f}")
-    table.add_row("accuracy (char)", f"{found['accuracy_norm']:.3f}")
+    if found["accuracy_norm"] is not None:
+        table.add_row("accuracy (char)", f"{found['accuracy_norm']:.3f}")
+    if written := found["generation"]:
+        if written["f1"] is not None:
+            table.add_row("token F1", f"{written['f1']:.3f}")
+        table.add_row("tokens written", f"{written['n_generated']:.1f} on average")
+        table.add_row(f"  cut at {written['max_new_tokens']}", str(written["cut"]))
+        table.add_row("  empty", str(written["empty"]))
     table.add_row("subdomains", str(found["k"]))
     table.add_row("HARMONY", f"{found['harmony']:.3f}")
     table.add_row("  from sizes alone", f"{found['parts']['size']:.3f}")

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 from harmony_utils.errors import HarmonyError
 from harmony_utils.execution import notebook_path
-from harmony_utils.pipeline import NOTEBOOKS
+from harmony_utils.pipeline import NOTEBOOKS, OPEN_ENDED_NOTEBOOKS
 from harmony_utils.runs import default_folder
 from harmony_utils.scoring.catalogue import installed, list_models
 from harmony_utils.sources import list_benchmarks, load_benchmark
@@ -113,7 +113,7 @@ def _kernel() -> Check:
 
 def _notebooks() -> Check:
     try:
-        for name in NOTEBOOKS.values():
+        for name in (*NOTEBOOKS.values(), *OPEN_ENDED_NOTEBOOKS.values()):
             notebook_path(name)
     except HarmonyError as error:
         return Check("chapters", "wrong", str(error), "run from a copy of the project")

@@ -20,11 +20,11 @@ import yaml
 from harmony_utils.errors import InputError
 from harmony_utils.execution import notebook_path
 from harmony_utils.files import file_hash, read_json
-from harmony_utils.pipeline import NOTEBOOKS
+from harmony_utils.pipeline import NOTEBOOKS, OPEN_ENDED_NOTEBOOKS
 from harmony_utils.runs import project_folder
 from harmony_utils.scoring.catalogue import BYTES, OVERHEAD, ModelEntry, find_entry
 from harmony_utils.scoring.models import ModelSpec, identify_model
-from harmony_utils.settings import STAGES, AuditSettings, parse_settings
+from harmony_utils.settings import OPEN_ENDED, STAGES, AuditSettings, parse_settings
 from harmony_utils.sources.catalogue import find_entry as find_benchmark
 from harmony_utils.sources.load import TASK_PREFIX, benchmark_name
 from harmony_utils.stages import STEPS
@@ -62,13 +62,15 @@ class GridModel:
 class GridBenchmark:
     """One benchmark of a study: as written, its name, its size, its file if it has one.
 
-    ``n_items`` is None where it cannot be told without reading the rows.
+    ``n_items`` is None where it cannot be told without reading the rows, and ``open_ended`` is
+    known of the catalogue's benchmarks only.
     """
 
     text: str
     name: str
     n_items: int | None
     file: Path | None
+    open_ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class Grid:
 
     def assignments(self, stage: str) -> list[str]:
         """Return the settings that a stage depends on, as ``stage.name=value``."""
-        used = STAGES[: STAGES.index(stage) + 1]
+        stages = STAGES[: STAGES.index(stage) + 1]
+        used = [*stages, *(OPEN_ENDED[name] for name in stages if name in OPEN_ENDED)]
         given = self.config.get("settings", {})
         return [
             f"{section}.{name}={_written(value)}"
@@ -129,7 +132,17 @@ class Grid:
     def version(self, stage: str) -> str:
         """Return what changes when a stage's notebook, or how it computes, changes."""
         steps = [f"{name}{step.version}" for name, step in STEPS.items() if step.stage == stage]
-        return ",".join(steps) + " " + file_hash(notebook_path(NOTEBOOKS[stage]))[:12]
+        chapters = [NOTEBOOKS[stage]]
+        if stage in OPEN_ENDED_NOTEBOOKS and any(b.open_ended for b in self.benchmarks):
+            chapters.append(OPEN_ENDED_NOTEBOOKS[stage])
+        return " ".join([",".join(steps), *(file_hash(notebook_path(n))[:12] for n in chapters)])
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """Number type of each section of the settings by which models are asked here."""
+        sections = {OPEN_ENDED["predictions"] if b.open_ended else "predictions"
+                    for b in self.benchmarks}  # fmt: skip
+        return {name: getattr(self.settings, name).dtype for name in sorted(sections)}
 
     def plan(self) -> dict[str, Any]:
         """Return everything that the workflow has to know, as plain data.
@@ -193,7 +206,7 @@ class Grid:
 
     def scoring_mb(self, slug: str) -> int:
         """Return the memory for scoring with a model in megabytes, from the catalogue."""
-        size = BYTES[self.settings.predictions.dtype] * self.model(slug).parameters
+        size = max(BYTES[dtype] for dtype in self.dtypes.values()) * self.model(slug).parameters
         return BASE_MB + int(OVERHEAD * size / 1e6)
 
     def scoring_minutes(self, slug: str) -> int:
@@ -331,7 +344,9 @@ def _benchmark(text: str) -> GridBenchmark:
         with open(path, "rb") as handle:
             n_lines = sum(1 for _ in handle) if holds_lines else None
         return GridBenchmark(text, name, n_lines, path)
-    return GridBenchmark(text, name, entry.n_items if entry else None, None)
+    if entry is None:
+        return GridBenchmark(text, name, None, None)
+    return GridBenchmark(text, name, entry.n_items, None, entry.type == "open-ended")
 
 
 def _refuse_shared_folders(kind: str, named: list[tuple[str, str]]) -> None:
@@ -350,13 +365,13 @@ def _refuse_shared_folders(kind: str, named: list[tuple[str, str]]) -> None:
 def _refuse_too_large(grid: Grid) -> None:
     """Refuse models that do not fit the memory of one device, before anything starts."""
     there = grid.config.get("gpu_memory_gb")
-    dtype = grid.settings.predictions.dtype
+    section, dtype = max(grid.dtypes.items(), key=lambda pair: BYTES[pair[1]])
     if not grid.config["gpu"] or there is None:
         return
     needed = {m.text: m.entry.memory_gb(dtype) for m in grid.models if m.entry}
     large = [name for name, gb in needed.items() if gb > there]
     if large:
-        smaller = "" if dtype != "float32" else "set predictions.dtype to bfloat16, "
+        smaller = "" if dtype != "float32" else f"set {section}.dtype to bfloat16, "
         raise InputError(
             f"model {large[0]!r} needs about {needed[large[0]]:.0f} GB as {dtype}, gpu_memory_gb "
             f"is {there:g}; {smaller}take it out ({len(large)} models are too large) or use a "

@@ -18,7 +18,7 @@ import typer
 
 from harmony_utils.errors import HarmonyError, InputError, StageError
 from harmony_utils.files import read_json, write_atomically, write_json, write_text
-from harmony_utils.settings import STAGES, AuditSettings, parse_assignments
+from harmony_utils.settings import AUDIT_SECTIONS, STAGES, AuditSettings, parse_assignments
 
 if TYPE_CHECKING:
     from harmony_utils.grid import Grid
@@ -61,7 +61,7 @@ def stage_command(
     """
     if stage not in STAGES:
         raise InputError(f"stage {stage!r}: write one of {', '.join(STAGES)}")
-    settings = parse_assignments(parameters or [], sections=STAGES)
+    settings = parse_assignments(parameters or [], sections=AUDIT_SECTIONS)
     from harmony_utils.execution import shared_kernel
 
     done: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Questions with options: the input of every audit."""
+"""Questions with options, or with accepted answers: the input of every audit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from harmony_utils.errors import InputError
 from harmony_utils.files import content_hash
 
 PromptStyle = Literal["question", "continuation"]
+AnswerKind = Literal["text", "number"]
+"""How a written answer is compared with the accepted ones: as a short text, or by its number."""
 
 SHARED_STEM_WORDS = 8
 """Two questions with the same text of at least so many words count as one group. Shorter texts
@@ -30,7 +32,7 @@ class Prompt:
     prefix : str
         Text before every option.
     continuations : tuple of str
-        Scored text of each option, delimiter included.
+        Scored text of each option, delimiter included; an open-ended question has none.
     leads : tuple of str
         One text an option, read between prefix and continuation and not scored, or empty. With
         leads the options may stand in what is read and share one continuation (partial
@@ -60,7 +62,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One multiple-choice question.
+    """One question, either multiple choice or open-ended.
 
     Parameters
     ----------
@@ -69,9 +71,9 @@ class Item:
     question : str
         The question, or the text to be continued.
     options : tuple of str
-        At least two answers, in the benchmark's order.
-    gold : int
-        Index of the correct option, counted from 0.
+        At least two answers, in the benchmark's order; none for an open-ended question.
+    gold : int, optional
+        Index of the correct option, counted from 0; None for an open-ended question.
     subject : str, optional
         Subdomain given by the benchmark's authors.
     passage : str, optional
@@ -81,23 +83,33 @@ class Item:
         no part of the content: neither the key nor the benchmark's fingerprint knows it.
     prompt : Prompt, optional
         The item's own prompt, used as it stands: no format, example or template is added.
+    answers : tuple of str, optional
+        Accepted answers (aliases) of an open-ended question, the one that is shown in a solved
+        example first. A question has either options or answers.
     """
 
     id: str
     question: str
-    options: tuple[str, ...]
-    gold: int
+    options: tuple[str, ...] = ()
+    gold: int | None = None
     subject: str | None = None
     passage: str | None = None
     group: str | None = None
     prompt: Prompt | None = None
+    answers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.answers:
+            if self.options or self.gold is not None:
+                raise InputError(
+                    f"item {self.id!r}: has both options and accepted answers; keep one of them"
+                )
+            return
         if len(self.options) < 2:
             raise InputError(
                 f"item {self.id!r}: needs at least two options, has {len(self.options)}"
             )
-        if not 0 <= self.gold < len(self.options):
+        if self.gold is None or not 0 <= self.gold < len(self.options):
             raise InputError(
                 f"item {self.id!r}: gold {self.gold} lies outside the {len(self.options)} options"
             )
@@ -106,6 +118,11 @@ class Item:
                 f"item {self.id!r}: its prompt has {len(self.prompt.continuations)} continuations "
                 f"for {len(self.options)} options"
             )
+
+    @property
+    def answer(self) -> str:
+        """A correct answer: the gold option, or the first of the accepted answers."""
+        return self.answers[0] if self.answers else self.options[self.gold]
 
 
 @dataclass(frozen=True)
@@ -132,6 +149,13 @@ class Benchmark:
     version : str
         What else tells this edition from others, such as the version of the tool that wrote the
         prompts; part of the fingerprint.
+    answer_kind : {"text", "number"}
+        How answers to open-ended questions are compared; means nothing for multiple choice.
+
+    Raises
+    ------
+    InputError
+        Without items, with an id twice, or with questions of both kinds.
     """
 
     name: str
@@ -142,6 +166,7 @@ class Benchmark:
     prompt_style: PromptStyle = "question"
     examples: tuple[Item, ...] = field(default=(), repr=False)
     version: str = ""
+    answer_kind: AnswerKind = "text"
 
     def __post_init__(self) -> None:
         if not self.items:
@@ -149,9 +174,38 @@ class Benchmark:
         repeated = [name for name, count in Counter(i.id for i in self.items).items() if count > 1]
         if repeated:
             raise InputError(f"benchmark {self.name!r}: id {repeated[0]!r} stands more than once")
+        if len({bool(item.answers) for item in (*self.items, *self.examples)}) > 1:
+            raise InputError(
+                f"benchmark {self.name!r}: some questions have options and others have accepted "
+                "answers; make two benchmarks of it"
+            )
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether answers are written freely instead of chosen among options."""
+        return bool(self.items[0].answers)
+
+    def require_options(self, what: str) -> None:
+        """Refuse an open-ended benchmark for what compares the options of a question.
+
+        Parameters
+        ----------
+        what : str
+            What needs the options, as the beginning of a sentence.
+
+        Raises
+        ------
+        InputError
+            If the questions have no options.
+        """
+        if self.open_ended:
+            raise InputError(
+                f"{what} needs options, and the questions of {self.name!r} are open-ended; take a "
+                "multiple-choice benchmark (`harmony benchmarks` shows the type)"
+            )
 
     @property
     def subjects(self) -> list[str | None]:
@@ -169,10 +223,14 @@ class Benchmark:
     def fingerprint(self) -> str:
         """Hash of everything that can change a prediction: items, order, style and examples.
 
-        Prompts of the items' own and the version enter where there are any.
+        Prompts of the items' own, the version, and how answers are compared enter where there are
+        any.
         """
-        content = [self.prompt_style] + [
-            [[i.passage, i.question, list(i.options), i.gold, i.subject] for i in group]
+        content = [self.prompt_style, *([self.answer_kind] if self.open_ended else [])] + [
+            [
+                [i.passage, i.question, list(i.answers or i.options), i.gold, i.subject]
+                for i in group
+            ]
             for group in (self.items, self.examples)
         ]
         if any(item.prompt for item in self.items):
@@ -252,7 +310,8 @@ def item_keys(items: Sequence[Item]) -> list[str]:
     Returns
     -------
     list of str
-        16 hexadecimal digits of a SHA-256 over passage, question and options. The second, third
+        16 hexadecimal digits of a SHA-256 over passage, question and options, if any; accepted
+        answers are no part of it, for other tools keep other lists of them. The second, third
         … item with the same content gets ``-1``, ``-2`` … appended, so that keys are unique.
 
     Examples

@@ -78,7 +78,7 @@ def item_texts(items: Sequence[Item]) -> list[str]:
     >>> item_texts([Item("a", "What barks?", ("a cat", "a dog"), 1)])
     ['What barks? a dog']
     """
-    return [f"{item.question} {item.options[item.gold]}" for item in items]
+    return [f"{item.question} {item.answer}" for item in items]
 
 
 def name_subdomains(

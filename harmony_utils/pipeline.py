@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harmony_utils.errors import StageError
+from harmony_utils.errors import InputError, StageError
 from harmony_utils.execution import SharedKernel, code_hashes, execute_notebook, notebook_path
 from harmony_utils.files import content_hash, file_hash, read_json
 from harmony_utils.predictions import Predictions
-from harmony_utils.settings import STAGES, AuditSettings
+from harmony_utils.settings import OPEN_ENDED, STAGES, AuditSettings, stage_settings
 from harmony_utils.stages import STEPS, Audit
 from harmony_utils.stages.variants import VARIANT_STEPS
 
@@ -18,7 +18,35 @@ NOTEBOOKS: dict[str, str] = {
     stage: f"{number:02d}_{stage}.ipynb" for number, stage in enumerate(STAGES, start=1)
 }
 
+#: The chapter that takes a stage's place where questions are open-ended.
+OPEN_ENDED_NOTEBOOKS: dict[str, str] = {"predictions": "13_open_ended.ipynb"}
+
 Event = Callable[[str, str], None]
+
+
+def stage_notebooks(*, open_ended: bool) -> dict[str, str]:
+    """Return the chapter of each stage for one type of questions."""
+    return {**NOTEBOOKS, **(OPEN_ENDED_NOTEBOOKS if open_ended else {})}
+
+
+def refuse_unused(audit: Audit, settings: AuditSettings) -> None:
+    """Refuse settings of a section that is for the other type of questions.
+
+    Raises
+    ------
+    InputError
+        With the first such setting and the section that is used here.
+    """
+    kind = "open-ended" if audit.benchmark.open_ended else "multiple choice"
+    for stage, other in OPEN_ENDED.items():
+        used = audit.section(stage)
+        unused = stage if used == other else other
+        given, standard = getattr(settings, unused).model_dump(), stage_settings(unused)
+        for name in (name for name in given if given[name] != getattr(standard, name)):
+            raise InputError(
+                f"parameter '{unused}.{name}': the questions of {audit.benchmark.name!r} are "
+                f"{kind}, how they are asked is set by '{used}.…'"
+            )
 
 
 def run_stages(
@@ -130,7 +158,7 @@ def _run(
         "limit": limit,
         "run_dir": str(audit.root.resolve()),
         "use_recorded": False,
-        **_plain(getattr(settings, stage).model_dump(mode="json")),
+        **_plain(getattr(settings, audit.section(stage)).model_dump(mode="json")),
     }
     if _is_finished(audit, stage, parameters):
         on_event(stage, "reused")
@@ -146,7 +174,9 @@ def summary(audit: Audit) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``accuracy`` follows the run's normalisation, ``accuracy_norm`` is by characters;
+        ``accuracy`` follows the run's normalisation, or rule of comparison; ``accuracy_norm`` is
+        by characters, None for open-ended questions, whose ``generation`` tells mean token F1,
+        tokens generated, answers cut at the limit and empty ones (None for multiple choice);
         ``sizes`` and ``accuracies`` go by subdomain; ``parts``, ``null``, ``interval``,
         ``inequality``, ``blind_spot`` and ``verdict`` are those of
         :class:`~harmony_utils.harmony.HarmonyResult`, ``stability`` is that of
@@ -164,7 +194,8 @@ def summary(audit: Audit) -> dict[str, Any]:
         "n_items": len(predictions),
         "normalisation": predictions.meta["normalisation"],
         "accuracy": predictions.accuracy(),
-        "accuracy_norm": predictions.accuracy("char"),
+        "accuracy_norm": None if predictions.open_ended else predictions.accuracy("char"),
+        "generation": predictions.generation(),
         "k": result["n_clusters"],
         "sizes": result["sizes"],
         "accuracies": result["accuracies"],
@@ -201,7 +232,12 @@ def _notebook_key(audit: Audit, stage: str, parameters: dict[str, Any]) -> str:
     """Return a hash of everything an executed notebook depends on."""
     given = {name: value for name, value in parameters.items() if name != "run_dir"}
     keys = [audit.key(name) for name in _steps(stage)]
-    return content_hash([file_hash(notebook_path(NOTEBOOKS[stage])), code_hashes(), keys, given])
+    path = notebook_path(_notebook(audit, stage))
+    return content_hash([file_hash(path), code_hashes(), keys, given])
+
+
+def _notebook(audit: Audit, stage: str) -> str:
+    return stage_notebooks(open_ended=audit.benchmark.open_ended)[stage]
 
 
 def _steps(stage: str) -> list[str]:
@@ -215,7 +251,7 @@ def _is_finished(audit: Audit, stage: str, parameters: dict[str, Any]) -> bool:
     if not all(audit.is_current(name) for name in _steps(stage)):
         return False
     record = audit.run.record.get("notebooks", {}).get(stage, {})
-    path = audit.run.path(f"notebooks/{NOTEBOOKS[stage]}")
+    path = audit.run.path(f"notebooks/{_notebook(audit, stage)}")
     return (
         record.get("key") == _notebook_key(audit, stage, parameters)
         and path.exists()
@@ -227,7 +263,7 @@ def _execute(
     audit: Audit, stage: str, parameters: dict[str, Any], kernel: SharedKernel | None
 ) -> None:
     """Run one stage's notebook and keep it in the run folder."""
-    name = NOTEBOOKS[stage]
+    name = _notebook(audit, stage)
     target, failed = audit.run.path(f"notebooks/{name}"), audit.run.path(f"notebooks/failed/{name}")
     execute_notebook(
         notebook_path(name),

@@ -27,11 +27,27 @@ group              string, null     what the item shares with others, see
                                     :func:`~harmony_utils.items.item_groups`; a table without this
                                     column has no groups
 =================  ===============  =============================================================
+
+Written answers to open-ended questions have nothing in the columns about options, ``generated`` as
+``prediction_source``, and three columns more. ``correct`` follows the rule that stands as
+``normalisation`` in ``meta``, see :mod:`harmony_utils.scoring.answers`.
+
+=================  ===============  =============================================================
+column             type             meaning
+=================  ===============  =============================================================
+generated          string           what the model wrote, up to the stop
+n_generated        int              its tokens, the stop not counted; 0 for an empty answer
+f1                 float, null      highest token F1 over the accepted answers; null for numbers
+=================  ===============  =============================================================
+
+Their flags are ``cut``, the limit of tokens was reached before a stop, and ``empty``, nothing was
+written, which is a wrong answer.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isinf
 from pathlib import Path
@@ -64,6 +80,15 @@ SCHEMA = pa.schema(
         pa.field("group", pa.string()),
     ]
 )
+GENERATED = pa.schema(
+    [
+        pa.field("generated", pa.string(), nullable=False),
+        pa.field("n_generated", pa.int64(), nullable=False),
+        pa.field("f1", pa.float64()),
+    ]
+)
+"""Further columns of written answers; tables about options are without them."""
+
 OPTIONAL = ("unconditional", "group")
 """Columns that a table may lack: they are filled with missing values."""
 
@@ -104,6 +129,38 @@ class Predictions:
         return len(self.table)
 
     @property
+    def open_ended(self) -> bool:
+        """Whether the answers were written instead of chosen among options."""
+        return "generated" in self.table.columns
+
+    @property
+    def chance(self) -> float:
+        """Share of right answers that guessing among the options gives; 0 without options."""
+        return 0.0 if self.open_ended else float((1 / self.table["n_options"]).mean())
+
+    def generation(self) -> dict[str, Any] | None:
+        """Return what is to be known of written answers; None for answers among options.
+
+        Returns
+        -------
+        dict
+            ``f1``, the mean token F1, 0 to 1, None for numbers; ``n_generated``, the mean number
+            of tokens; ``cut`` and ``empty``, how many answers met the limit of tokens and how many
+            hold nothing; ``max_new_tokens`` and ``stop``, as they were applied.
+        """
+        if not self.open_ended:
+            return None
+        flags = [flag for flags in self.table["flags"] for flag in flags]
+        f1 = self.table["f1"].dropna()
+        return {
+            "f1": float(f1.mean()) if len(f1) else None,
+            "n_generated": float(self.table["n_generated"].mean()),
+            "cut": flags.count("cut"),
+            "empty": flags.count("empty"),
+            **{name: self.meta.get(name) for name in ("max_new_tokens", "stop")},
+        }
+
+    @property
     def correct(self) -> np.ndarray:
         """Correctness of the stored predictions, shape (n_items,), 0 or 1."""
         return self.table["correct"].to_numpy(dtype=float)
@@ -121,6 +178,11 @@ class Predictions:
         ndarray of shape (n_items, max_options)
             Natural logarithms, higher is better; NaN where an item has fewer options.
         """
+        if self.open_ended:
+            raise InputError(
+                "predictions: the answers were written, so there are no options to score; use "
+                "correct and f1"
+            )
         name = normalisation or self.meta["normalisation"]
         if name not in get_args(TableNormalisation):
             known = ", ".join(get_args(TableNormalisation))
@@ -161,7 +223,8 @@ class Predictions:
 
     def save(self, path: Path) -> Path:
         """Write the table as Parquet, atomically, with ``meta`` in the file's schema."""
-        table = pa.Table.from_pandas(self.table, schema=SCHEMA, preserve_index=False)
+        schema = _schema(self.table.columns)
+        table = pa.Table.from_pandas(self.table, schema=schema, preserve_index=False)
         meta = json.dumps(self.meta, sort_keys=True, ensure_ascii=False).encode()
         table = table.replace_schema_metadata({_META_KEY: meta})
         return write_atomically(path, lambda temporary: pq.write_table(table, temporary))
@@ -179,7 +242,8 @@ class Predictions:
         if missing := [name for name in SCHEMA.names if name not in table.column_names]:
             raise InputError(f"{path}: no column {missing[0]!r}; not a table of predictions")
         meta = json.loads((table.schema.metadata or {}).get(_META_KEY, b"{}"))
-        return cls(table.select(SCHEMA.names).cast(SCHEMA).to_pandas(), meta)
+        schema = _schema(table.column_names)
+        return cls(table.select(schema.names).cast(schema).to_pandas(), meta)
 
 
 def choose(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,6 +267,11 @@ def choose(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return chosen, (filled == best[:, None]).sum(axis=1) > 1
 
 
+def _schema(columns: Iterable[str]) -> pa.Schema:
+    """Return the schema of a table with these columns: that of written answers, or of options."""
+    return pa.schema([*SCHEMA, *GENERATED]) if "generated" in columns else SCHEMA
+
+
 def _pad(column: pd.Series, *, width: int = 2) -> np.ndarray:
     """Turn a column of lists into a float matrix with NaN where an item has fewer entries."""
     rows = [[] if row is None else row for row in column]
@@ -214,7 +283,8 @@ def _pad(column: pd.Series, *, width: int = 2) -> np.ndarray:
 
 def _validate(table: pd.DataFrame) -> None:
     """Check the invariants of the table; the first broken one is named."""
-    if missing := [name for name in SCHEMA.names if name not in table.columns]:
+    needed = _schema(table.columns).names
+    if missing := [name for name in needed if name not in table.columns]:
         raise InputError(f"predictions: no column {missing[0]!r}")
     if table.empty:
         raise InputError("predictions: no rows")

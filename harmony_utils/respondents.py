@@ -118,7 +118,7 @@ def respond(
     Raises
     ------
     InputError
-        For an unknown rule, or settings that it cannot follow.
+        For an unknown rule, open-ended questions, or settings that it cannot follow.
 
     Examples
     --------
@@ -129,6 +129,7 @@ def respond(
     ([1], np.float64(1.0))
     """
     found = find_respondent(name)
+    benchmark.require_options(f"{PREFIX}{found.name}: a rule that chooses")
     settings = settings or PredictionsSettings()
     standard, given = PredictionsSettings().identity(), settings.identity()
     if changed := [field for field, value in given.items() if standard.get(field) != value]:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from harmony_utils.errors import InputError
 
 Variant = Literal["gold-mean", "gold-geometric", "options", "prompt-end"]
+GenerationVariant = Literal["generated-mean", "generated-geometric", "prompt-end"]
+StopRule = Literal["auto", "line", "paragraph"]
 Normalisation = Literal["sum", "char", "byte", "token"]
 AssignLabels = Literal["kmeans", "cluster_qr", "discretize"]
 
@@ -62,7 +64,23 @@ class StageSettings(BaseModel):
         return value
 
 
-class PredictionsSettings(StageSettings):
+class ModelSettings(StageSettings):
+    """How the model runs, however it is asked."""
+
+    chat_template: bool = Field(False, description="wrap the prompt in the model's chat template")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(
+        "float32", description="number type the model computes in"
+    )
+    device: str = execution_only("auto", "auto, cpu, cuda, cuda:1 or mps")
+    batch_size: int = execution_only(8, "questions per forward pass", ge=1)
+    padding_side: Literal["left", "right"] = execution_only("left", "side of the padding")
+    chunk_size: int = execution_only(64, "questions finished and saved together", ge=1)
+    trust_remote_code: bool = Field(
+        False, description="run Python code that comes with a hub model; off unless you trust it"
+    )
+
+
+class PredictionsSettings(ModelSettings):
     """How the model is asked and what is kept of its answer."""
 
     variant: Variant = Field(
@@ -76,17 +94,24 @@ class PredictionsSettings(StageSettings):
         "sum", description="length by which log-likelihoods are divided: sum, char, byte or token"
     )
     few_shot: int = Field(0, ge=0, le=64, description="solved examples put before each question")
-    chat_template: bool = Field(False, description="wrap the prompt in the model's chat template")
-    dtype: Literal["float32", "bfloat16", "float16"] = Field(
-        "float32", description="number type the model computes in"
-    )
-    device: str = execution_only("auto", "auto, cpu, cuda, cuda:1 or mps")
-    batch_size: int = execution_only(8, "questions per forward pass", ge=1)
-    padding_side: Literal["left", "right"] = execution_only("left", "side of the padding")
     share_prefix: bool = execution_only(True, "run a prompt once for all of its options")
-    chunk_size: int = execution_only(64, "questions finished and saved together", ge=1)
-    trust_remote_code: bool = Field(
-        False, description="run Python code that comes with a hub model; off unless you trust it"
+
+
+class GenerationSettings(ModelSettings):
+    """How open-ended questions are asked: the model writes its answer, greedily."""
+
+    variant: GenerationVariant = Field(
+        "generated-mean",
+        description="averaged distribution: generated-mean, generated-geometric or prompt-end",
+    )
+    few_shot: int = Field(5, ge=0, le=64, description="solved examples put before each question")
+    max_new_tokens: int = Field(
+        0, ge=0, le=4096, description="longest answer in tokens; 0: 32 for a text, 256 for a number"
+    )
+    stop: StopRule = Field(
+        "auto",
+        description="end of an answer: line, paragraph, or auto, line for a text, "
+        "paragraph for a number",
     )
 
 
@@ -263,6 +288,7 @@ class AuditSettings(StageSettings):
     """All settings of one audit, a section per stage."""
 
     predictions: PredictionsSettings = PredictionsSettings()
+    generation: GenerationSettings = GenerationSettings()
     affinity: AffinitySettings = AffinitySettings()
     clustering: ClusteringSettings = ClusteringSettings()
     harmony: HarmonySettings = HarmonySettings()
@@ -276,7 +302,15 @@ SECTIONS: tuple[str, ...] = tuple(AuditSettings.model_fields)
 ANALYSES: tuple[str, ...] = ("sensitivity",)
 """Sections whose analysis is no stage: `harmony audit` leaves it out, for it may take long."""
 
-STAGES: tuple[str, ...] = tuple(name for name in SECTIONS if name not in ANALYSES)
+OPEN_ENDED: dict[str, str] = {"predictions": "generation"}
+"""Stage → the section that takes its section's place where questions are open-ended."""
+
+STAGES: tuple[str, ...] = tuple(
+    name for name in SECTIONS if name not in (*ANALYSES, *OPEN_ENDED.values())
+)
+
+AUDIT_SECTIONS: tuple[str, ...] = tuple(name for name in SECTIONS if name not in ANALYSES)
+"""Sections that an audit uses, whatever the type of its questions."""
 
 
 def stage_settings(stage: str, **values: Any) -> StageSettings:
@@ -285,7 +319,7 @@ def stage_settings(stage: str, **values: Any) -> StageSettings:
     Parameters
     ----------
     stage : str
-        One of :data:`STAGES` or :data:`ANALYSES`.
+        One of ``SECTIONS``.
     **values
         Settings by name; what is not given keeps its default.
 

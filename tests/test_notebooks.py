@@ -12,9 +12,9 @@ import papermill
 import pytest
 
 from harmony_utils.files import read_json
-from harmony_utils.pipeline import NOTEBOOKS
+from harmony_utils.pipeline import NOTEBOOKS, OPEN_ENDED_NOTEBOOKS
 from harmony_utils.runs import recorded_folder
-from harmony_utils.settings import AuditSettings, Normalisation, Variant
+from harmony_utils.settings import OPEN_ENDED, AuditSettings, Normalisation, Variant
 from harmony_utils.stages import open_audit
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -39,7 +39,13 @@ def tags(cell) -> list[str]:
 
 
 #: Chapters that are parameterised by a section of the settings.
-SECTIONS = {**NOTEBOOKS, "sensitivity": "08_sensitivity.ipynb"}
+SECTIONS = {
+    **NOTEBOOKS,
+    "sensitivity": "08_sensitivity.ipynb",
+    "generation": OPEN_ENDED_NOTEBOOKS["predictions"],
+}
+#: What a chapter asks for instead, as its default.
+ITS_OWN = {"generation": {"benchmark": "triviaqa", "limit": 100}}
 
 
 @pytest.fixture(params=list(SECTIONS))
@@ -53,7 +59,8 @@ def chapter(request) -> str:
 
 
 def test_every_stage_has_its_chapter():
-    assert set(NOTEBOOKS.values()) <= set(CHAPTERS)
+    assert {*NOTEBOOKS.values(), *OPEN_ENDED_NOTEBOOKS.values()} <= set(CHAPTERS)
+    assert set(OPEN_ENDED) == set(OPEN_ENDED_NOTEBOOKS)
 
 
 def test_parameters_are_the_settings_of_the_stage(stage):
@@ -61,7 +68,7 @@ def test_parameters_are_the_settings_of_the_stage(stage):
     found = papermill.inspect_notebook(str(path))
     defaults = {name: ast.literal_eval(about["default"]) for name, about in found.items()}
     section = getattr(AuditSettings(), stage)
-    expected = {**COMMON, **section.model_dump()}
+    expected = {**COMMON, **ITS_OWN.get(stage, {}), **section.model_dump()}
     assert defaults == expected
     assert list(defaults)[: len(COMMON)] == list(COMMON)
     for name, about in found.items():

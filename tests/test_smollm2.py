@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from harmony_utils.files import read_json
 from harmony_utils.items import Benchmark
 from harmony_utils.predictions import Predictions
 from harmony_utils.runs import Run, recorded_folder
-from harmony_utils.scoring import load_model, score
+from harmony_utils.scoring import build_prompt, load_model, score
+from harmony_utils.scoring.answers import judge
+from harmony_utils.scoring.generation import Greedy
+from harmony_utils.settings import GenerationSettings
 from harmony_utils.sources import load_benchmark
 from harmony_utils.stages import open_audit
 
@@ -49,3 +53,43 @@ def test_a_random_sample_scored_now_gives_the_recorded_numbers(recorded):
     live = score(load_model("smollm2-135m", device="cpu"), some).predictions
     for place, loglik in zip(chosen, live.table["loglik"], strict=True):
         np.testing.assert_allclose(loglik, recorded.table["loglik"].iloc[place], atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def trivia() -> Benchmark:
+    return load_benchmark("triviaqa", limit=100)
+
+
+@pytest.mark.parametrize("name", ["triviaqa", "nq_open"])
+def test_recorded_answers_belong_to_these_questions(name, tmp_path):
+    audit = open_audit(model="smollm2-135m", benchmark=name, limit=100, run_dir=str(tmp_path))
+    audit.harmony()
+    assert {step["origin"] for step in audit.run.record["steps"].values()} == {"recorded"}
+    written = audit.predictions()
+    assert written.table["key"].tolist() == audit.benchmark.keys()
+    judged = [
+        judge(text, item.answers)
+        for text, item in zip(written.table["generated"], audit.benchmark.items, strict=True)
+    ]
+    assert [one.correct for one in judged] == written.correct.astype(bool).tolist()
+    np.testing.assert_allclose([one.f1 for one in judged], written.table["f1"])
+
+
+def test_answers_written_now_are_those_recorded_and_those_of_generate(trivia):
+    model, settings = load_model("smollm2-135m", device="cpu"), GenerationSettings()
+    run = Run(recorded_folder() / "triviaqa--100" / "smollm2-135m")
+    recorded = Predictions.load(run.path("predictions.parquet")).table["generated"]
+    places = [place for place in range(40) if len(recorded[place]) < 20][:3]
+    prompts = [
+        model.tokenizer(build_prompt(trivia, trivia.items[i], settings).prefix)["input_ids"]
+        for i in places
+    ]
+    for place, ids, found in zip(places, prompts, Greedy(model, settings)(prompts), strict=True):
+        theirs = model.model.generate(
+            torch.tensor([ids]),
+            attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            do_sample=False,
+            max_new_tokens=len(found.ids),
+        )
+        assert theirs[0, len(ids) :].tolist() == list(found.ids)
+        assert found.text == recorded[place]

@@ -11,6 +11,7 @@ import pytest
 from harmony_utils import hub
 from harmony_utils.errors import InputError
 from harmony_utils.predictions import Predictions
+from harmony_utils.scoring.answers import judge
 from harmony_utils.sources import load, load_benchmark
 from harmony_utils.sources.catalogue import find_entry
 from harmony_utils.sources.convert import to_items
@@ -74,6 +75,34 @@ def test_class_labels_are_indices(folder):
     data = data.cast_column("answer", datasets.ClassLabel(names=["first", "second"]))
     data.save_to_disk(folder)
     assert [item.gold for item in load_benchmark(f"hf:{folder}").items] == [1, 0]
+
+
+SOLVED = [
+    {"question": f"Ann has {n} sweets and eats one. How many are left?", "answer": solution}
+    for n, solution in ((3, "3 - 1 = <<3-1=2>>2 sweets.\n#### 2"), (1002, "It is\n#### 1,001"))
+]
+
+
+def test_worked_solutions_are_read_and_judged_by_their_number(folder):
+    datasets.DatasetDict({"test": datasets.Dataset.from_list(SOLVED)}).save_to_disk(folder)
+    benchmark = load_benchmark(f"hf:{folder}?split=test&answers=answer&answer_kind=number")
+    assert (benchmark.open_ended, benchmark.answer_kind) == (True, "number")
+    assert [item.answers for item in benchmark.items] == [(row["answer"],) for row in SOLVED]
+    assert judge("so 1001 are left.", benchmark.items[1].answers, kind="number").correct
+
+
+def test_the_entry_of_gsm8k_takes_its_examples_from_the_train_split(folder, monkeypatch):
+    """The columns and splits of the entry, on a local copy in the layout of the hub."""
+    splits = {name: datasets.Dataset.from_list(SOLVED) for name in ("train", "test")}
+    datasets.DatasetDict(splits).save_to_disk(folder)
+    entry = find_entry("gsm8k")
+    local = entry.model_copy(
+        update={"location": entry.location.model_copy(update={"path": str(folder)})}
+    )
+    monkeypatch.setattr(load, "find_entry", lambda name: local if name == "gsm8k" else None)
+    benchmark = load_benchmark("gsm8k")
+    assert (benchmark.name, benchmark.split, benchmark.answer_kind) == ("gsm8k", "test", "number")
+    assert [item.answer for item in benchmark.examples] == [row["answer"] for row in SOLVED]
 
 
 def test_rows_are_checked_like_those_of_a_file(folder):

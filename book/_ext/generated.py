@@ -73,15 +73,16 @@ def benchmark_table(where: str) -> str:
         [
             f"`{entry.name}`",
             entry.title,
+            entry.type,
             f"{entry.n_items:,}",
-            _span(*entry.n_options),
+            _span(*entry.n_options) if entry.n_options else "–",
             f"{entry.n_subjects} ({entry.subject_kind})" if entry.n_subjects else "–",
             entry.split,
         ]
         for entry in entries
     ]
     notes = [f"- `{entry.name}`: {entry.note}" for entry in entries if entry.note]
-    table = _table(["name", "what it asks", "items", "options", "subjects", "split"], rows)
+    table = _table(["name", "what it asks", "type", "items", "options", "subjects", "split"], rows)
     return "\n".join([table, "", "How they are read:", "", *notes])
 
 

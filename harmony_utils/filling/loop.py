@@ -169,6 +169,7 @@ class _Loop:
             raise InputError(f"item {unknown[0]!r} has no fitted difficulty; fit the same items")
         if tuple(responses.models) != tuple(fit.models) or responses.items != fit.items:
             raise InputError("responses and fit are of other models or items; fit these responses")
+        benchmark.require_options("filling gaps")
         self.responses, self.fit, self.panel = responses, fit, panel
         self.generator, self.texts, self.reader = generator, texts, reader
         self.thresholds, self.budget, self.aimed = thresholds, budget, aimed

@@ -74,6 +74,7 @@ class OptionSurgery:
         reader: Reader | None = None,
         aimed: bool = True,
     ) -> None:
+        benchmark.require_options("option surgery")
         self.name = "surgery" if aimed else "random rewriting"
         self.items = {item.id: item for item in benchmark.items}
         self.texts, self.aimed = texts, aimed

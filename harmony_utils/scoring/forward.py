@@ -87,7 +87,7 @@ def encode(
     n_contexts = len(texts)
     texts += [context + option for options in pairs for context, option in options]
     encoded = tokenizer(texts, add_special_tokens=special, return_attention_mask=False)
-    ids = [_drop_end(tokenizer, row) for row in encoded["input_ids"]]
+    ids = [drop_end(tokenizer, row) for row in encoded["input_ids"]]
     read = dict(zip(texts[:n_contexts], ids[:n_contexts], strict=True))
     wholes = iter(ids[n_contexts:])
     return [
@@ -112,7 +112,7 @@ def _split(tokenizer: Any, prefix: list[int], whole: list[int], option: str) -> 
     return Encoded(tuple(whole), start, spans)
 
 
-def _drop_end(tokenizer: Any, ids: list[int]) -> list[int]:
+def drop_end(tokenizer: Any, ids: list[int]) -> list[int]:
     """Remove an end or separator token appended by the tokenizer."""
     ends = {tokenizer.eos_token_id, tokenizer.sep_token_id} - {None, tokenizer.bos_token_id}
     return ids[:-1] if len(ids) > 1 and ids[-1] in ends else ids
@@ -141,18 +141,18 @@ class Forward:
         share_prefix: bool = True,
     ) -> None:
         self._model = language_model.model
-        self._device = next(self._model.parameters()).device
-        self._vocabulary = language_model.vocabulary
-        self._left = padding_side == "left"
+        self.device = next(self._model.parameters()).device
+        self.vocabulary = language_model.vocabulary
+        self.left = padding_side == "left"
         self._accepts = set(inspect.signature(self._model.forward).parameters)
         names = [n for n in _CACHE_NAMES if n in self._accepts]
-        self._cache_name = names[0] if share_prefix and names else None
+        self.cache_name = names[0] if share_prefix and names else None
         tokenizer = language_model.tokenizer
         self._pad = next(
             (t for t in (tokenizer.pad_token_id, tokenizer.eos_token_id) if t is not None), 0
         )
         config = self._model.config.get_text_config()
-        self._limit = getattr(config, "max_position_embeddings", None)
+        self.limit = getattr(config, "max_position_embeddings", None)
 
     @torch.inference_mode()
     def __call__(self, batch: Sequence[Sequence[Encoded]]) -> list[list[Scored]]:
@@ -173,34 +173,37 @@ class Forward:
         InputError
             If a text is longer than the model's context.
         """
-        width = max(len(option.ids) for options in batch for option in options)
-        if self._limit and width > self._limit:
-            raise InputError(
-                f"a prompt of {width} tokens does not fit the model's {self._limit}; lower "
-                "predictions.few_shot or leave the item out"
-            )
+        self.check_width(max(len(option.ids) for options in batch for option in options))
         rows = [option for options in batch for option in options]
-        logits = self._shared(batch) if self._cache_name else self._whole(rows)
+        logits = self._shared(batch) if self.cache_name else self._whole(rows)
         scored = iter(
             [self._score(option, kept) for option, kept in zip(rows, logits, strict=True)]
         )
         return [[next(scored) for _ in options] for options in batch]
 
+    def check_width(self, width: int, *, setting: str = "predictions.few_shot") -> None:
+        """Refuse texts that are longer than the model's context, naming the setting to lower."""
+        if self.limit and width > self.limit:
+            raise InputError(
+                f"a prompt of {width} tokens does not fit the model's {self.limit}; lower "
+                f"{setting} or leave the item out"
+            )
+
     def _score(self, option: Encoded, logits: torch.Tensor) -> Scored:
         """Turn the logits before each token of an option into its score."""
-        log_probabilities = torch.log_softmax(logits[:, : self._vocabulary].float(), dim=-1)
+        log_probabilities = torch.log_softmax(logits[:, : self.vocabulary].float(), dim=-1)
         targets = torch.tensor(option.ids[option.start :], device=logits.device)
         loglik = log_probabilities.gather(1, targets[:, None]).sum(dtype=torch.float64)
         return Scored(float(loglik), log_probabilities)
 
     def _whole(self, rows: Sequence[Encoded]) -> list[torch.Tensor]:
         """Run every option with its whole prompt; return the logits before its tokens."""
-        ids, mask, shifts = self._fill([row.ids[:-1] for row in rows], left=self._left)
+        ids, mask, shifts = self.fill([row.ids[:-1] for row in rows], left=self.left)
         needed = [
             range(shift + row.start - 1, shift + len(row.ids) - 1)
             for row, shift in zip(rows, shifts, strict=True)
         ]
-        logits, _ = self._run(ids, mask, _positions(mask), needed)
+        logits, _ = self.run(ids, mask, text_positions(mask), needed)
         return logits
 
     def _shared(self, batch: Sequence[Sequence[Encoded]]) -> list[torch.Tensor]:
@@ -209,30 +212,30 @@ class Forward:
         if not all(common):  # some options differ from their first token on
             return self._whole([option for options in batch for option in options])
         prompts = [options[0].ids[:n] for options, n in zip(batch, common, strict=True)]
-        ids, mask, shifts = self._fill(prompts, left=self._left)
+        ids, mask, shifts = self.fill(prompts, left=self.left)
         last = [range(s + n - 1, s + n) for s, n in zip(shifts, common, strict=True)]
-        first, cache = self._run(ids, mask, _positions(mask), last, use_cache=True)
+        first, cache = self.run(ids, mask, text_positions(mask), last, use_cache=True)
         if cache is None:
-            self._cache_name = None
+            self.cache_name = None
             return self._whole([option for options in batch for option in options])
         owner = [i for i, options in enumerate(batch) for _ in options]
         rows = [option for options in batch for option in options]
         tails = [row.ids[common[i] : -1] for row, i in zip(rows, owner, strict=True)]
         if not any(tails):
             return [first[i] for i in owner]
-        cache.batch_select_indices(torch.tensor(owner, device=self._device))
-        tail_ids, tail_mask, _ = self._fill(tails, left=False)
+        cache.batch_select_indices(torch.tensor(owner, device=self.device))
+        tail_ids, tail_mask, _ = self.fill(tails, left=False)
         whole_mask = torch.cat([mask[owner], tail_mask], dim=1)
-        positions = _positions(whole_mask)[:, mask.shape[1] :]
+        positions = text_positions(whole_mask)[:, mask.shape[1] :]
         unscored = [row.start - common[i] for row, i in zip(rows, owner, strict=True)]
         needed = [range(max(n - 1, 0), len(t)) for n, t in zip(unscored, tails, strict=True)]
-        after, _ = self._run(tail_ids, whole_mask, positions, needed, cache=cache)
+        after, _ = self.run(tail_ids, whole_mask, positions, needed, cache=cache)
         return [
             kept if n else torch.cat([first[i], kept])
             for n, i, kept in zip(unscored, owner, after, strict=True)
         ]
 
-    def _fill(
+    def fill(
         self, sequences: Sequence[Sequence[int]], *, left: bool
     ) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
         """Fill sequences up to one width; return ids, mask and where each one begins."""
@@ -245,7 +248,7 @@ class Forward:
             mask[row, shift : shift + len(sequence)] = 1
         return ids, mask, shifts
 
-    def _run(
+    def run(
         self,
         ids: torch.Tensor,
         mask: torch.Tensor,
@@ -258,13 +261,13 @@ class Forward:
         """Call the model; return each row's logits at its needed positions, and the cache."""
         kept = sorted({position for wanted in needed for position in wanted})
         inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
-        inputs = {name: t.to(self._device) for name, t in inputs.items() if name in self._accepts}
+        inputs = {name: t.to(self.device) for name, t in inputs.items() if name in self._accepts}
         if "use_cache" in self._accepts:
             inputs["use_cache"] = use_cache
         if cache is not None:
-            inputs[self._cache_name] = cache
+            inputs[self.cache_name] = cache
         if "logits_to_keep" in self._accepts:
-            inputs["logits_to_keep"] = torch.tensor(kept, device=self._device)
+            inputs["logits_to_keep"] = torch.tensor(kept, device=self.device)
             output = self._model(**inputs)
             logits = output.logits
         else:
@@ -283,7 +286,7 @@ def _shared_length(options: Sequence[Encoded]) -> int:
     return next((i for i, tokens in enumerate(columns) if len(set(tokens)) > 1), length)
 
 
-def _positions(mask: torch.Tensor) -> torch.Tensor:
+def text_positions(mask: torch.Tensor) -> torch.Tensor:
     """Return each token's position in its own text, shape of ``mask``."""
     return (mask.cumsum(1) - 1).clamp(min=0)
 

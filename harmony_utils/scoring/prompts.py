@@ -9,7 +9,7 @@ import numpy as np
 
 from harmony_utils.errors import InputError
 from harmony_utils.items import Benchmark, Item, Prompt, PromptStyle
-from harmony_utils.settings import PredictionsSettings
+from harmony_utils.settings import GenerationSettings, PredictionsSettings
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -85,12 +85,14 @@ def choose_examples(benchmark: Benchmark, item: Item, count: int) -> list[Item]:
     if len(pool) < count:
         raise InputError(
             f"benchmark {benchmark.name!r}: {count} examples asked for, {len(pool)} available; "
-            "lower predictions.few_shot"
+            f"lower {'generation' if benchmark.open_ended else 'predictions'}.few_shot"
         )
     return pool[:count]
 
 
-def build_prompt(benchmark: Benchmark, item: Item, settings: PredictionsSettings) -> Prompt:
+def build_prompt(
+    benchmark: Benchmark, item: Item, settings: PredictionsSettings | GenerationSettings
+) -> Prompt:
     """Render an item with its few-shot examples, before any chat template.
 
     An item that brings a prompt of its own keeps it.
@@ -103,13 +105,13 @@ def build_prompt(benchmark: Benchmark, item: Item, settings: PredictionsSettings
     if item.prompt is not None:
         _require_unchanged(item, item.prompt, settings)
         return item.prompt
-    style = benchmark.prompt_style
-    asked = render_item(item, format=settings.format, style=style)
-    solved = [
-        (render_item(example, format=settings.format, style=style), example.gold)
-        for example in choose_examples(benchmark, item, settings.few_shot)
-    ]
-    shots = [prompt.prefix + prompt.continuations[gold] for prompt, gold in solved]
+    style, format = benchmark.prompt_style, getattr(settings, "format", "cloze")
+    asked = render_item(item, format=format, style=style)
+    shots = []
+    for example in choose_examples(benchmark, item, settings.few_shot):
+        solved = render_item(example, format=format, style=style)
+        answer = f" {example.answer}" if example.answers else solved.continuations[example.gold]
+        shots.append(solved.prefix + answer)
     return Prompt("\n\n".join([*shots, asked.prefix]), asked.continuations)
 
 

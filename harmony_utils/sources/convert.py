@@ -79,13 +79,45 @@ def read_options(row: Row, columns: Columns) -> list[str]:
     return [str(value) if columns.keep_blanks else str(value).strip() for value in found]
 
 
-def _list_in_text(value: Any) -> list[Any]:
-    """Read a list that stands as JSON in one cell."""
+def read_answers(row: Row, columns: Columns) -> list[str]:
+    """Return the accepted answers of an open-ended question, each once.
+
+    A column may hold a list, a list written as JSON, or one answer as text.
+
+    Raises
+    ------
+    KeyError
+        If a column is missing.
+    InputError
+        If there is no answer, or a value cannot be one.
+    """
+    found: list[Any] = []
+    for column in columns.answers:
+        value = look_up(row, column)
+        found += value if isinstance(value, list) else (_json_list(value) or [value])
+    for value in found:
+        if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+            raise InputError(f"answer {value!r} is not a text: write every answer as text")
+    texts = [str(value).strip() for value in found if value is not None]
+    kept = list(dict.fromkeys(text for text in texts if text))
+    if not kept:
+        raise InputError("has no accepted answer: write at least one, or remove the row")
+    return kept
+
+
+def _json_list(value: Any) -> list[Any] | None:
+    """Return the list that stands as JSON in one cell, or nothing."""
     try:
         found = json.loads(value)
     except (TypeError, ValueError):
-        found = None
-    if not isinstance(found, list):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _list_in_text(value: Any) -> list[Any]:
+    """Read the options from a list that stands as JSON in one cell."""
+    found = _json_list(value)
+    if found is None:
         raise InputError(f'options {value!r} are not a list: write them like ["first", "second"]')
     return found
 
@@ -149,6 +181,8 @@ def to_items(rows: Iterable[Row], columns: Columns, places: Sequence[str]) -> tu
     prepare = PREPARATIONS[columns.prepare]
     prepared = [prepare(row) for row in rows]
     texts = [_texts(row, columns, place) for row, place in zip(prepared, places, strict=True)]
+    if columns.answers:
+        return tuple(Item(**text) for text in texts)
     golds = _golds(prepared, [text["options"] for text in texts], columns, places)
     items = []
     for text, gold, place in zip(texts, golds, places, strict=True):
@@ -165,13 +199,16 @@ def to_items(rows: Iterable[Row], columns: Columns, places: Sequence[str]) -> tu
 def _texts(row: Row, columns: Columns, place: str) -> dict[str, Any]:
     """Read everything but the gold of one row, naming the row if something is missing."""
     try:
-        options = read_options(row, columns)
-        if len(options) < 2:
-            raise InputError(f"needs at least two options, has {len(options)}")
+        if columns.answers:
+            answered = {"answers": tuple(read_answers(row, columns))}
+        else:
+            answered = {"options": read_options(row, columns)}
+            if len(answered["options"]) < 2:
+                raise InputError(f"needs at least two options, has {len(answered['options'])}")
         return {
             "id": read_text(row, columns.id),
             "question": read_text(row, columns.question),
-            "options": options,
+            **answered,
             "subject": _optional_text(row, columns.subject),
             "passage": _optional_text(row, columns.passage),
             "group": _optional_text(row, columns.group),

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from harmony_utils import redundantqa
 from harmony_utils.errors import InputError
 from harmony_utils.files import file_hash
@@ -146,7 +148,7 @@ def _from_catalogue(entry: BenchmarkEntry) -> Benchmark:
     examples: tuple[Item, ...] = ()
     if entry.location.examples:
         examples = _catalogue_items(entry, entry.location.examples)
-    return Benchmark(
+    benchmark = Benchmark(
         name=entry.name,
         items=_catalogue_items(entry, None),
         split=entry.split,
@@ -154,7 +156,39 @@ def _from_catalogue(entry: BenchmarkEntry) -> Benchmark:
         licence=entry.licence,
         prompt_style=entry.prompt_style,
         examples=examples,
+        answer_kind=entry.answer_kind,
     )
+    return _hold_out(benchmark, entry.location.held_out)
+
+
+def _hold_out(benchmark: Benchmark, count: int) -> Benchmark:
+    """Set some items aside as examples for few-shot prompts: they are never scored themselves.
+
+    Which ones is drawn with a fixed seed. Items that share a group, or all of the question's text,
+    with one of them go too, for their answer would stand in the prompt.
+    """
+    if not count:
+        return benchmark
+    items, groups = benchmark.items, benchmark.groups()
+    if count >= len(items):
+        raise InputError(
+            f"benchmark {benchmark.name!r}: {count} of {len(items)} questions cannot be held out; "
+            "leave some to score"
+        )
+    chosen = np.random.default_rng(0).permutation(len(items))[:count].tolist()
+    shown = {groups[i] for i in chosen} - {None}
+    asked = {items[i].question.casefold() for i in chosen}
+    left = [
+        item
+        for item, group in zip(items, groups, strict=True)
+        if group not in shown and item.question.casefold() not in asked
+    ]
+    if not left:
+        raise InputError(
+            f"benchmark {benchmark.name!r}: all questions hang together with those held out; give "
+            "held_out=0"
+        )
+    return replace(benchmark, items=tuple(left), examples=tuple(items[i] for i in chosen))
 
 
 def _catalogue_items(entry: BenchmarkEntry, examples: str | None) -> tuple[Item, ...]:
@@ -182,8 +216,20 @@ def _from_file(spec: Spec) -> Benchmark:
         items=_own_items(table, named),
         split=spec.parameters.get("split", "all"),
         source=f"file {path.name} (SHA-256 {file_hash(path)[:12]})",
-        prompt_style=spec.parameters.get("prompt_style", "question"),
+        **_asked(spec),
     )
+    return _chosen(benchmark, spec)
+
+
+def _asked(spec: Spec) -> dict[str, str]:
+    """Return how the questions are asked and judged, as far as it was said."""
+    names = ("prompt_style", "answer_kind")
+    return {name: spec.parameters[name] for name in names if name in spec.parameters}
+
+
+def _chosen(benchmark: Benchmark, spec: Spec) -> Benchmark:
+    """Set examples aside and keep the subjects asked for."""
+    benchmark = _hold_out(benchmark, int(spec.parameters.get("held_out", 0)))
     return _pick_subjects(benchmark, spec.parameters.get("subjects", ""))
 
 
@@ -204,9 +250,9 @@ def _from_hub(spec: Spec) -> Benchmark:
         split=data.split,
         source=f"{'folder' if is_folder else 'Hugging Face dataset'} {label}{version}",
         licence=data.licence,
-        prompt_style=spec.parameters.get("prompt_style", "question"),
+        **_asked(spec),
     )
-    return _pick_subjects(benchmark, spec.parameters.get("subjects", ""))
+    return _chosen(benchmark, spec)
 
 
 def _own_items(table: Table, spec: Spec) -> tuple[Item, ...]:

@@ -11,20 +11,21 @@ from typing import Any, get_args
 from urllib.parse import parse_qsl
 
 from harmony_utils.errors import InputError
-from harmony_utils.items import PromptStyle
+from harmony_utils.items import AnswerKind, PromptStyle
 from harmony_utils.sources.catalogue import Columns, GoldKind
 
 COLUMN_PARAMETERS = (
-    "question", "options", "gold", "gold_is", "labels", "id", "subject", "passage",
+    "question", "options", "answers", "gold", "gold_is", "labels", "id", "subject", "passage",
     "group", "shuffle",
 )  # fmt: skip
-OTHER_PARAMETERS = ("prompt_style", "subjects", "split")
+OTHER_PARAMETERS = ("prompt_style", "subjects", "split", "answer_kind", "held_out")
 HUB_PARAMETERS = ("config", "revision")
 
 # Names a column may have; the first is the one to write, the others are common elsewhere.
 ALIASES = {
     "question": ("question", "query"),
     "options": ("options", "choices"),
+    "answers": ("answers", "aliases"),
     "gold": ("gold", "answer", "label"),
     "id": ("id",),
     "subject": ("subject", "category"),
@@ -76,11 +77,15 @@ def require_known(spec: Spec, known: Iterable[str]) -> None:
         "gold_is": [kind for kind in get_args(GoldKind) if kind != "auto"],
         "shuffle": ["yes", "no"],
         "prompt_style": list(get_args(PromptStyle)),
+        "answer_kind": list(get_args(AnswerKind)),
     }
     for name, values in allowed.items():
         value = spec.parameters.get(name, values[0])
         if value not in values:
             raise InputError(f"parameter {name}={value}: choose one of {', '.join(values)}")
+    held_out = spec.parameters.get("held_out", "0")
+    if not (held_out.isascii() and held_out.isdecimal()):
+        raise InputError(f"parameter held_out={held_out}: give a number of questions")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -109,12 +114,14 @@ def choose_columns(names: Sequence[str], spec: Spec) -> Columns:
         Names of the columns. Capitals do not matter when a name is guessed.
     spec : Spec
         A parameter such as ``question=prompt`` takes the column ``prompt``, or fills a template
-        such as ``{stem} {detail}``; ``options`` may name several columns, separated by commas.
+        such as ``{stem} {detail}``; ``options`` and ``answers`` may name several columns,
+        separated by commas.
 
     Returns
     -------
     Columns
-        ``gold_is`` stays ``auto`` unless given.
+        ``gold_is`` stays ``auto`` unless given. A table with a column of accepted answers and
+        none of options holds open-ended questions.
 
     Raises
     ------
@@ -130,17 +137,32 @@ def choose_columns(names: Sequence[str], spec: Spec) -> Columns:
             column = _by_alias(role, folded, spec.target)
             if column is not None:
                 chosen[role] = column
-    chosen["options"] = (
-        tuple(part.strip() for part in given["options"].split(","))
-        if "options" in given
-        else _option_columns(folded, spec.target)
-    )
+    for role in ("options", "answers"):
+        if role in given:
+            chosen[role] = tuple(part.strip() for part in given[role].split(","))
+    if "options" not in given and "answers" not in given:
+        chosen["options"] = _option_columns(folded, spec.target)
+        accepted = None if chosen["options"] else _by_alias("answers", folded, spec.target)
+        chosen |= {"answers": (accepted,)} if accepted else {}
     chosen["shuffle"] = given.get("shuffle") == "yes"
-    _require_columns([*chosen["options"], *_named(given)], names, spec.target)
-    for role in ("question", "options", "gold"):
+    named = [*chosen.get("options", ()), *chosen.get("answers", ()), *_named(given)]
+    _require_columns(named, names, spec.target)
+    if chosen.get("answers"):
+        _refuse_with_answers(given, spec.target)
+    for role in ("question",) if chosen.get("answers") else ("question", "options", "gold"):
         if not chosen.get(role) and not (role == "gold" and chosen["gold_is"] == "first"):
             raise InputError(_missing(role, names, spec.target))
     return Columns(**chosen)
+
+
+def _refuse_with_answers(given: dict[str, str], target: str) -> None:
+    """Refuse parameters that only questions with options have."""
+    for name in ("options", "gold", "gold_is", "labels", "shuffle"):
+        if name in given:
+            raise InputError(
+                f"{target}: {name}={given[name]} goes with options, answers with open-ended "
+                "questions: leave one of them out"
+            )
 
 
 def _named(given: dict[str, str]) -> list[str]:
@@ -196,7 +218,7 @@ def _option_columns(folded: dict[str, str], target: str) -> tuple[str, ...]:
 def _missing(role: str, names: Sequence[str], target: str) -> str:
     looked = " or ".join(ALIASES[role])
     if role == "options":
-        looked += ", or option_a, option_b … or option_0, option_1 … or A, B, C …"
+        looked += ", or option_a, option_b … or option_0, option_1 … or A, B, C …, or answers"
     found = ", ".join(names) or "none"
     return (
         f"{target}: has no column for the {role} (looked for {looked}; found {found}): "

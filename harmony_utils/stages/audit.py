@@ -30,7 +30,13 @@ from harmony_utils.runs import (
     step_key,
 )
 from harmony_utils.scoring.models import LanguageModel, identify_model, load_model
-from harmony_utils.settings import SECTIONS, AuditSettings, StageSettings, stage_settings
+from harmony_utils.settings import (
+    OPEN_ENDED,
+    SECTIONS,
+    AuditSettings,
+    StageSettings,
+    stage_settings,
+)
 from harmony_utils.similarity import affinity_from_divergence, nearest_neighbours
 from harmony_utils.sources import load_benchmark
 from harmony_utils.stages import stratified
@@ -124,6 +130,8 @@ class Audit:
         self.model = model
         self.is_rule = is_respondent(model)
         self.benchmark: Benchmark = load_benchmark(benchmark, limit=limit)
+        if self.is_rule:
+            self.benchmark.require_options(f"{model}: a rule that chooses")
         self.identity = {
             "model": identify_respondent(model) if self.is_rule else identify_model(model),
             "benchmark": {
@@ -143,9 +151,13 @@ class Audit:
 
     # settings -------------------------------------------------------------------------------
 
+    def section(self, stage: str) -> str:
+        """Return the section of the settings that a stage follows on these questions."""
+        return OPEN_ENDED.get(stage, stage) if self.benchmark.open_ended else stage
+
     def configure(self, settings: AuditSettings) -> Audit:
         """Set the settings of all stages; returns the audit itself."""
-        self._settings = {stage: getattr(settings, stage) for stage in SECTIONS}
+        self._settings = {stage: getattr(settings, self.section(stage)) for stage in SECTIONS}
         return self
 
     def settings(self, stage: str) -> Any:
@@ -153,12 +165,12 @@ class Audit:
         the defaults."""
         if stage not in self._settings:
             step = self.run.step(stage) or {}
-            self._settings[stage] = stage_settings(stage, **step.get("settings", {}))
+            self._settings[stage] = stage_settings(self.section(stage), **step.get("settings", {}))
         return self._settings[stage]
 
     def _set(self, stage: str, values: dict[str, Any]) -> None:
         if values:
-            self._settings[stage] = stage_settings(stage, **values)
+            self._settings[stage] = stage_settings(self.section(stage), **values)
 
     # steps ----------------------------------------------------------------------------------
 
@@ -273,7 +285,11 @@ class Audit:
     # results --------------------------------------------------------------------------------
 
     def predictions(self, **settings: Any) -> Predictions:
-        """Return the model's answers, scoring the benchmark if need be."""
+        """Return the model's answers, scoring the benchmark if need be.
+
+        The settings are those of the section ``predictions``, of open-ended questions those of
+        ``generation``.
+        """
         self._set("predictions", settings)
         self.ensure("predictions")
         return Predictions.load(self.run.path("predictions.parquet"))
@@ -432,7 +448,7 @@ class Audit:
         steps = record.get("steps", {})
         return all(
             stage in steps
-            and stage_settings(stage, **steps[stage]["settings"]).identity()
+            and stage_settings(self.section(stage), **steps[stage]["settings"]).identity()
             == self.settings(stage).identity()
             for stage in stages
         )

@@ -106,9 +106,7 @@ def competing_partitions(
         ),
         "TF-IDF words": lambda: clusters(text_affinity(tfidf_vectors(texts))[0]),
         "subjects": lambda: _subjects([item.subject for item in chosen]),
-        "words in the answer": lambda: length_groups(
-            [len(item.options[item.gold].split()) for item in chosen]
-        ),
+        "words in the answer": lambda: length_groups([len(item.answer.split()) for item in chosen]),
         **{
             f"answers of {run.folder.name}": lambda run=run: _labels(audit, run)[items]
             for run in peers[:MAX_PEERS]

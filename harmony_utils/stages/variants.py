@@ -12,7 +12,7 @@ from harmony_utils import scoring
 from harmony_utils.errors import HarmonyError
 from harmony_utils.files import write_array, write_atomically, write_json
 from harmony_utils.sensitivity import multiverse, summarise
-from harmony_utils.settings import Variant
+from harmony_utils.settings import Variant, stage_settings
 from harmony_utils.similarity import jeffreys_divergence
 from harmony_utils.specifications import Specification
 
@@ -32,7 +32,8 @@ def compute_variant(variant: str) -> Callable[[Audit], None]:
 
     def compute(audit: Audit) -> None:
         name = VARIANT_STEPS[variant]
-        settings = audit.settings("predictions").model_copy(update={"variant": variant})
+        given = audit.settings("predictions").model_dump()
+        settings = stage_settings(audit.section("predictions"), **{**given, "variant": variant})
         folder = audit.run.path(f"parts-{name}")
         scores = scoring.score(audit.language_model, audit.benchmark, settings, folder=folder)
         floor = audit.settings("affinity").floor

@@ -157,7 +157,7 @@ def text_lineup(benchmark: Benchmark) -> dict[str, np.ndarray]:
         and correct answer: sentence embedding. Of the correct answer alone: embedding, equality.
     """
     questions = [item.question for item in benchmark.items]
-    answers = [item.options[item.gold] for item in benchmark.items]
+    answers = [item.answer for item in benchmark.items]
     plain = {"shared words": word_overlap(questions), "same answer": same_text(answers)}
     found = {name: affinity_from_divergence(1 - matrix)[0] for name, matrix in plain.items()}
     found["TF-IDF"] = text_affinity(tfidf_vectors(questions))[0]

