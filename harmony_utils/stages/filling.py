@@ -227,6 +227,11 @@ def _answered(audits: Sequence[Audit]) -> tuple[list[Audit], Responses]:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InputError(f"--model {twice}: given twice")
     benchmark = audits[0].benchmark
+    if any(item.prompt for item in benchmark.items):
+        raise InputError(
+            f"fill: the questions of {benchmark.name} bring prompts of their own, which new "
+            "questions would not have; load them from a file or the catalogue"
+        )
     responses = responses_from_matrix(
         np.stack([audit.predictions().correct for audit in audits]),
         models=names,
