@@ -42,7 +42,8 @@ MIN_SLOPE = 0.2
 LIMIT = 6.0
 """Difficulties are cut to plus or minus this many logits before distributions are compared."""
 
-_HYPER = {"mean": np.array([1.0, 0.0]), "covariance": np.diag([0.25, 2.0]), "weight": 2.0}
+POPULATION_PRIOR = {"mean": np.array([1.0, 0.0]), "covariance": np.diag([0.25, 2.0]), "weight": 2.0}
+"""Weak prior of the items' mean slope and intercept and of their covariance: worth two items."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,10 @@ class _State:
         self.guessing, self.model = guessing, model
         self.raw = raw_scores(responses.values)
         n_items = answers.shape[1]
-        self.mean, self.population = _HYPER["mean"].copy(), _HYPER["covariance"].copy()
+        self.mean, self.population = (
+            POPULATION_PRIOR["mean"].copy(),
+            POPULATION_PRIOR["covariance"].copy(),
+        )
         self.prior = (0.0, 1.0)
         self.sd = np.full(len(answers), 0.3)
         if start is not None:
@@ -297,7 +301,7 @@ class _State:
             means = (answers.sum(0) + 0.5) / (seen.sum(0) + 1)
             self.slope, self.intercept = np.ones(n_items), np.log(means / (1 - means))
         self.covariance = np.zeros((n_items, 2, 2))
-        self.hyper = _HYPER
+        self.hyper = POPULATION_PRIOR
         self.fixed = np.zeros(n_items, dtype=bool)
         if anchors is not None:
             self._anchor(anchors)
