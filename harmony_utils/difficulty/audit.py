@@ -121,10 +121,12 @@ class DifficultyAudit:
     def items_table(self) -> pd.DataFrame:
         """Return the items' table with posterior means, and subjects if there are any."""
         table = self.fit.items_table()
-        for name, values in (("mean", self.posterior.mean), ("sd", self.posterior.sd)):
-            column = np.full(len(table), np.nan)
-            column[self.posterior.places] = values
-            table[f"difficulty_posterior_{name}"] = column
+        for name in ("difficulty", "discrimination"):
+            draws = self.posterior.draws if name == "difficulty" else self.posterior.slopes
+            for statistic in ("mean", "std"):
+                column = np.full(len(table), np.nan)
+                column[self.posterior.places] = getattr(draws, statistic)(axis=0)
+                table[f"{name}_posterior_{statistic.replace('std', 'sd')}"] = column
         table["share_right"] = np.nanmean(self.responses.values, axis=0)
         table["n_answers"] = (~np.isnan(self.responses.values)).sum(axis=0)
         if any(self.responses.subjects):

@@ -209,6 +209,12 @@ def fit_difficulty(
     an ability is known to .05 or so, that is with a few hundred items. All-right and all-wrong
     items stay finite through the population.
 
+    Against draws of NUTS from the same model (three matrices of 9 to 24 models,
+    ``tests/data/nuts``), difficulties of items with a clear slope lie within .3 of a posterior
+    standard deviation and abilities within .7, but the population of slopes comes out too narrow:
+    ``discrimination_se`` is 25 to 55 % too small. For an interval of a slope take
+    :func:`~harmony_utils.difficulty.posterior.difficulty_posterior`.
+
     Examples
     --------
     >>> import numpy as np

@@ -154,13 +154,16 @@ class _Chain:
     def __init__(
         self, fit: DifficultyFit, responses: Responses, places: np.ndarray, rng: np.random.Generator
     ) -> None:
-        values = responses.values[:, places]
         self.rng, self.one_slope = rng, fit.model == "1pl"
-        self.seen = (~np.isnan(values)).astype(float)
-        self.answers = np.nan_to_num(values)
+        self.seen = (~np.isnan(responses.values)).astype(float)
+        self.answers = np.nan_to_num(responses.values)
         # right and wrong answers side by side: one product gives all log-likelihoods
-        self.counts = np.vstack([self.answers, self.seen - self.answers]).T.astype(np.float32)
-        self.guessing = fit.guessing[places]
+        both = np.vstack([self.answers, self.seen - self.answers])
+        self.counts = both[:, places].T.astype(np.float32)
+        self.places, self.guessing = places, fit.guessing[places]
+        # items without a difficulty still say something of the abilities: as much as the fit knows
+        self.fit, self.rest = fit, np.setdiff1d(np.arange(len(fit.items)), places)
+        self.roots = np.linalg.cholesky(fit.covariance[self.rest] + 1e-12 * np.eye(2))
         self.ability = fit.ability.copy()
         self.log_slope = np.log(fit.slope[places])
         self.difficulty = fit.difficulty[places].clip(-LIMIT, LIMIT)
@@ -210,7 +213,7 @@ class _Chain:
         """Draw the one slope of 1PL, a regression on ability minus difficulty."""
         apart = (self.ability[:, None] - self.difficulty).reshape(-1)
         items = (apart, np.zeros(len(apart)), np.tile(self.guessing, len(self.ability)))
-        cells = (self.answers.reshape(1, -1), self.seen.reshape(1, -1))
+        cells = [part[:, self.places].reshape(1, -1) for part in (self.answers, self.seen)]
         start = np.exp(self.log_slope[:1])
         mode, variance = ability_step(*cells, start, items, (1.0, 10.0))
         drawn = float(mode[0] + np.sqrt(variance[0]) * self.rng.standard_normal())
@@ -243,8 +246,14 @@ class _Chain:
         self.shares = self.rng.dirichlet(np.bincount(part, minlength=_PARTS) + 1.0)
 
     def _abilities(self) -> None:
-        slope = np.exp(self.log_slope)
-        items = (slope, -slope * self.difficulty, self.guessing)
+        noise = self.rng.standard_normal((len(self.rest), 2))
+        off = np.einsum("nij,nj->ni", self.roots, noise)
+        slope, intercept = self.fit.slope.copy(), self.fit.intercept.copy()
+        slope[self.rest] += off[:, 0]
+        intercept[self.rest] += off[:, 1]
+        slope[self.places] = np.exp(self.log_slope)
+        intercept[self.places] = -slope[self.places] * self.difficulty
+        items = (slope, intercept, self.fit.guessing)
         mode, variance = ability_step(
             self.answers, self.seen, self.ability, items, (0.0, 1.0), n_steps=2
         )
