@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.difficulty.checks import FitChecks, check_fit, flat_items, suspected_keys
-from harmony_utils.difficulty.coverage import Gap, find_gaps, headroom
+from harmony_utils.difficulty.coverage import FEW_MODELS, Gap, find_gaps, headroom
 from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
 from harmony_utils.difficulty.mismatch import (
     Mismatch,
@@ -35,9 +35,6 @@ from harmony_utils.difficulty.responses import Responses
 from harmony_utils.difficulty.weighing import band_table, information_table
 from harmony_utils.errors import RefusedError
 from harmony_utils.files import json_values, write_atomically, write_json
-
-FEW_MODELS = 10
-"""Below this many models slopes are hardly known; it is flagged."""
 
 WIDE = (-3.0, 3.0)
 """Range of the uniform target that is always reported, in standard deviations of the pool."""

@@ -24,6 +24,9 @@ SOFT_SHARE = 0.25
 RESOLUTION = 3.0
 """A gap is called only if it is wider than this many median standard errors of difficulty there."""
 
+FEW_MODELS = 10
+"""Below this many models slopes are hardly known, and no gap is called: nothing was calibrated."""
+
 _GRID = 241
 _LEAST_ITEMS = 10
 
@@ -49,7 +52,8 @@ class Gap:
     standard_error : float
         Median standard error of the difficulties in and beside the gap.
     resolvable : bool
-        Whether the gap is wider than :data:`RESOLUTION` standard errors.
+        Whether the gap is wider than :data:`RESOLUTION` standard errors, and the models are at
+        least :data:`FEW_MODELS`.
     information_share : float
         Information in its middle, over that of the same items spread like the target.
     slope_width : float
@@ -261,7 +265,7 @@ def _describe(
         p_value=float((1 + (chance[kind] >= width - 1e-9).sum()) / (1 + len(chance[kind]))),
         chance_width=float(chance[kind].mean()),
         standard_error=error,
-        resolvable=width > RESOLUTION * error,
+        resolvable=width > RESOLUTION * error and len(fit.models) >= FEW_MODELS,
         information_share=own / max(spread, 1e-12),
         slope_width=slope * width,
         detectable_gain=None if np.isnan(gain) else gain,
