@@ -1,14 +1,17 @@
 """How well the difficulty fit keeps its promises, on panels whose truth is known.
 
-    python benchmarks/difficulty_calibration.py            # all cells, about 20 minutes on one core
+    python benchmarks/difficulty_calibration.py
 
-Writes ``results/recorded/difficulty_calibration.csv`` and its ``.json``: for each number of models
-and shape of benchmark the recovery of difficulties, the coverage of their intervals, of abilities
-and of the mismatch, the error of the mismatch, and what gaps are called.
+Writes, into ``results/recorded``, ``difficulty_calibration.csv``: for each number of models and
+shape of benchmark the coverage of every interval, the errors of the mismatch and what gaps are
+called; ``difficulty_false_alarms.csv``: how often the checks of the fit object to answers that the
+model itself gave; and ``difficulty_calibration.json``, what made them. A share of n panels is known
+to plus or minus ``1.96 * sqrt(share * (1 - share) / n)``.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Sequence
 
@@ -16,22 +19,28 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.difficulty import (
+    check_fit,
+    differential_items,
+    differential_subjects,
     difficulty_posterior,
     find_gaps,
     fit_difficulty,
     measure_mismatch,
-    resampled_fits,
     simulate_panel,
+    suspected_keys,
     uniform_target,
     wasserstein,
 )
 from harmony_utils.files import write_atomically, write_json
+from harmony_utils.filling.linking import link
 from harmony_utils.runs import recorded_folder, versions
 
-TARGET = uniform_target(-3, 3)
-N_ITEMS = 200
+TARGET, INNER = uniform_target(-3, 3), uniform_target(-2, 2)
+N_ITEMS, N_LINKED = 200, 50
 HOLE = (0.0, 1.6)
-CELLS = [(n, shape) for shape in ("normal", "hole") for n in (12, 36, 100)]
+SHAPES = ("normal", "hole")
+MODELS = (12, 36, 100)
+CELLS = [(n_models, shape) for shape in SHAPES for n_models in MODELS]
 
 
 def difficulties(shape: str, rng: np.random.Generator) -> np.ndarray:
@@ -43,61 +52,161 @@ def difficulties(shape: str, rng: np.random.Generator) -> np.ndarray:
     return np.where(values > low, values + (high - low), values)
 
 
-def one(n_models: int, shape: str, seed: int, n_resamples: int) -> dict[str, float]:
-    """Return the measures of one panel."""
-    truth = difficulties(shape, np.random.default_rng(seed))
-    panel = simulate_panel(n_models, N_ITEMS, difficulty=truth, random_state=seed)
+def inside(truth: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return whether intervals, shape (2, n), hold the truth."""
+    return (ends[0] <= truth) & (truth <= ends[1])
+
+
+def one(n_models: int, shape: str, number: int, n_draws: int) -> dict[str, float]:
+    """Return the measures of one panel. Truth and answers have seeds that share nothing."""
+    seed = [n_models, SHAPES.index(shape), number]
+    rng = np.random.default_rng(seed)
+    panel = simulate_panel(
+        n_models,
+        N_ITEMS,
+        difficulty=difficulties(shape, rng),
+        ability=rng.normal(size=n_models),
+        random_state=int(rng.integers(2**31)),
+    )
     started = time.process_time()
     fit = fit_difficulty(panel.responses)
-    seconds = time.process_time() - started
-    posterior = difficulty_posterior(fit)
-    values = panel.responses.values
-    ok = (values.min(axis=0) < values.max(axis=0)) & fit.usable
-    off = np.abs(fit.difficulty - panel.difficulty)[ok]
-    resamples = resampled_fits(panel.responses, fit, n_resamples=n_resamples)
-    found = measure_mismatch(fit, TARGET, resamples=resamples, posterior=posterior)
+    fitted = time.process_time()
+    posterior = difficulty_posterior(fit, panel.responses, n_draws=n_draws, random_state=number)
+    drawn = time.process_time()
+    places, values = posterior.places, panel.responses.values
+    varied = (values.min(axis=0) < values.max(axis=0)) & fit.usable
+    off = np.abs(fit.difficulty - panel.difficulty)
     true = wasserstein(panel.difficulty, TARGET)
-    gaps = find_gaps(fit, TARGET, posterior=posterior, n_chance=60)
-    called = [gap for gap in gaps if gap.kind == "soft" and gap.verdict == "gap"]
-    middle = sum(HOLE) / 2
+    found = measure_mismatch(fit, TARGET, posterior=posterior)
+    wanted = np.array([found.interval, found.shift_interval, found.shape_interval]).T
+    covered = inside(true, wanted)
+    tails = [0.025, 0.975]
     return {
-        "seconds": seconds,
-        "r_difficulty": np.corrcoef(fit.difficulty[ok], panel.difficulty[ok])[0, 1],
-        "covered_difficulty": (off < 1.96 * fit.difficulty_se[ok]).mean(),
-        "covered_ability": (np.abs(fit.ability - panel.ability) < 1.96 * fit.ability_se).mean(),
-        "mismatch_true": true[0],
-        "mismatch_error": found.distance - true[0],
-        "mismatch_width": found.interval[1] - found.distance,
-        "covered_mismatch": found.interval[0] <= true[0] <= found.interval[1],
-        "covered_shift": found.shift_interval[0] <= true[1] <= found.shift_interval[1],
-        "hole_called": any(gap.low < middle < gap.high for gap in called),
+        "seconds_fit": fitted - started,
+        "seconds_posterior": drawn - fitted,
+        "r_difficulty": np.corrcoef(posterior.mean, panel.difficulty[places])[0, 1],
+        "difficulty": inside(panel.difficulty[places], posterior.interval()).mean(),
+        "difficulty_of_fit": (off < 1.96 * fit.difficulty_se)[varied].mean(),
+        "slope": inside(panel.slope[places], np.quantile(posterior.slopes, tails, axis=0)).mean(),
+        "ability": inside(panel.ability, np.quantile(posterior.abilities, tails, axis=0)).mean(),
+        "ability_of_fit": (np.abs(fit.ability - panel.ability) < 1.96 * fit.ability_se).mean(),
+        "distance": covered[0],
+        "shift": covered[1],
+        "shape": covered[2],
+        "linked": linked_coverage(panel),
+        "distance_true": true[0],
+        "distance_error": found.distance - true[0],
+        "distance_width": found.interval[1] - found.interval[0],
+        "shift_error": found.shift - true[1],
+        "shape_error": found.shape - true[2],
+        **gap_calls(fit, posterior),
+    }
+
+
+def linked_coverage(panel) -> float:
+    """Return the coverage of items that are linked to a fit of the others."""
+    responses, first = panel.responses, N_ITEMS - N_LINKED
+    originals = responses.select(items=range(first))
+    linked = link(
+        fit_difficulty(originals), originals, responses.values[:, first:], responses.items[first:]
+    )
+    usable = linked.usable[first:]
+    off = np.abs(linked.difficulty - panel.difficulty)[first:]
+    return float((off < 1.96 * linked.difficulty_se[first:])[usable].mean())
+
+
+def gap_calls(fit, posterior) -> dict[str, float]:
+    """Return whether the hole's place is called a gap, and whether any other place within -2 to 2.
+
+    Near the ends the answers of a pool from -2 to 2 say little, and a normal benchmark is thin.
+    """
+    gaps = find_gaps(fit, TARGET, posterior=posterior, n_chance=60)
+    inner = find_gaps(fit, INNER, posterior=posterior, n_chance=60)
+    middle = sum(HOLE) / 2
+    soft = [gap for gap in gaps if gap.kind == "soft" and gap.low < middle < gap.high]
+    elsewhere = [gap for gap in inner if not (gap.low < HOLE[1] and gap.high > HOLE[0])]
+    return {
+        "hole_called": any(gap.verdict == "gap" for gap in soft),
+        "other_called": any(gap.verdict == "gap" for gap in elsewhere),
     }
 
 
 def calibrate(
-    cells: Sequence[tuple[int, str]], *, n_panels: int = 100, n_resamples: int = 25
+    cells: Sequence[tuple[int, str]] = CELLS, *, n_panels: int, n_draws: int
 ) -> pd.DataFrame:
-    """Return the means over panels, one row a cell."""
+    """Return the means over panels, one row a cell; errors also with their spread."""
     rows = []
     for n_models, shape in cells:
-        panels = pd.DataFrame([one(n_models, shape, seed, n_resamples) for seed in range(n_panels)])
-        means = panels.astype(float).mean()
-        rows.append({"n_models": n_models, "shape": shape, "n_items": N_ITEMS, **means})
-        print(rows[-1], flush=True)
+        found = [one(n_models, shape, number, n_draws) for number in range(n_panels)]
+        panels = pd.DataFrame(found).astype(float)
+        spread = panels[["distance_error", "shift_error", "shape_error"]].std()
+        about = {"n_models": n_models, "shape_of_items": shape, "n_items": N_ITEMS}
+        rows.append({**about, "n_panels": n_panels, **panels.mean(), **spread.add_suffix("_sd")})
+        print(pd.Series(rows[-1]).to_dict(), flush=True)
+    return pd.DataFrame(rows)
+
+
+def alarms(n_models: int, number: int, n_items: int = 100) -> dict[str, float]:
+    """Return what the checks say of answers that the model itself gave: every alarm is false.
+
+    ``…_any``: something is flagged, at a nominal 5 %; ``…_p``: share of p-values below 5 %.
+    """
+    subjects = [f"subject {j % 5}" for j in range(n_items)]
+    panel = simulate_panel(
+        n_models, n_items, subjects=subjects, random_state=10_000 * n_models + number
+    )
+    responses = panel.responses
+    fit = fit_difficulty(responses)
+    checks = check_fit(fit, responses, random_state=number)
+    family = np.array(["a", "b"] * n_models)[:n_models]
+    items = differential_items(fit, responses, group=family)
+    parts = differential_subjects(fit, responses)
+    keys = suspected_keys(fit)
+    return {
+        "item_fit_p": (checks.items["p_value"] < 0.05).mean(),
+        "item_fit_any": checks.items["flagged"].any(),
+        "dependence_any": checks.n_dependent > 0,
+        "dimension_any": not checks.one_dimensional,
+        "item_group_p": (items["p_value"] < 0.05).mean(),
+        "item_group_any": items["flagged"].any(),
+        "model_subject_p": (parts["p_value"] < 0.05).mean(),
+        "model_subject_any": parts["flagged"].any(),
+        "keys_listed": len(keys) / n_items,
+        "keys_sure": (keys["p_negative"] > 0.95).sum() / n_items,
+    }
+
+
+def false_alarms(models: Sequence[int] = MODELS, *, n_panels: int) -> pd.DataFrame:
+    """Return the rates over panels, one row for each number of models."""
+    rows = []
+    for n_models in models:
+        found = pd.DataFrame([alarms(n_models, number) for number in range(n_panels)])
+        rows.append({"n_models": n_models, "n_panels": n_panels, **found.astype(float).mean()})
+        print(pd.Series(rows[-1]).to_dict(), flush=True)
     return pd.DataFrame(rows)
 
 
 def main() -> None:
-    """Write the table and what made it."""
-    table = calibrate(CELLS).round(4)
+    """Write the tables and what made them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--panels", type=int, default=70, help="panels in each cell")
+    parser.add_argument("--draws", type=int, default=150, help="draws from each posterior")
+    given = parser.parse_args()
+    started = time.process_time()
+    tables = {
+        "difficulty_calibration": calibrate(n_panels=given.panels, n_draws=given.draws),
+        "difficulty_false_alarms": false_alarms(n_panels=given.panels),
+    }
     folder = recorded_folder()
-    write_atomically(
-        folder / "difficulty_calibration.csv", lambda path: table.to_csv(path, index=False)
-    )
+    for name, table in tables.items():
+        write_atomically(
+            folder / f"{name}.csv",
+            lambda path, table=table: table.round(4).to_csv(path, index=False),
+        )
     about = {
         "command": "python benchmarks/difficulty_calibration.py",
-        "panels": 100,
-        "resamples": 25,
+        **vars(given),
+        "seconds": round(time.process_time() - started),
         "versions": versions(),
     }
     write_json(folder / "difficulty_calibration.json", about)

@@ -34,7 +34,7 @@ Range = Annotated[
     str, typer.Option("--target", help="LOW:HIGH, a uniform target of difficulty in logits.")
 ]
 Common = Annotated[bool, typer.Option("--common", help="Only items that every model answered.")]
-Resamples = Annotated[int, typer.Option("--resamples", help="Parts of the models for intervals.")]
+Draws = Annotated[int, typer.Option("--draws", help="Draws from the posterior for intervals.")]
 Checks = Annotated[
     int, typer.Option("--checks", help="Simulations for the checks of the fit, e.g. 20; 0: none.")
 ]
@@ -57,7 +57,7 @@ def difficulty_command(
     purpose_file: PurposeFile = None,
     target: Range = "",
     common: Common = False,
-    n_resamples: Resamples = 40,
+    n_draws: Draws = 400,
     n_simulations: Checks = 0,
     seed: Seed = 0,
     out_dir: Out = None,
@@ -80,7 +80,7 @@ def difficulty_command(
         guessing=guessing,
         purpose=purpose,
         targets=targets,
-        n_resamples=n_resamples,
+        n_draws=n_draws,
         n_simulations=n_simulations,
         random_state=seed,
     )

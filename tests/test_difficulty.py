@@ -26,7 +26,6 @@ from harmony_utils.difficulty import (
     measure_mismatch,
     pool_target,
     raw_gap,
-    resampled_fits,
     responses_from_matrix,
     score_models,
     simulate_panel,
@@ -55,7 +54,7 @@ def recovery(panel, fit):
     values = panel.responses.values
     varied = np.nanmin(values, axis=0) < np.nanmax(values, axis=0)
     ok = varied & fit.usable & ~panel.reversed
-    posterior = difficulty_posterior(fit)
+    posterior = difficulty_posterior(fit, panel.responses, n_draws=15)
     off = np.abs(fit.difficulty - panel.difficulty)
     return {
         "r": np.corrcoef(fit.difficulty[ok], panel.difficulty[ok])[0, 1],
@@ -357,22 +356,69 @@ def test_the_distance_bounds_what_scores_can_differ_by():
         assert abs(ours - wanted) <= value / 4 + 1e-3
 
 
-@pytest.mark.parametrize(("n_models", "seeds"), [(12, 10), (36, 10)])
-def test_intervals_of_the_mismatch_cover(n_models, seeds):
-    covered = []
-    for seed in range(seeds):
+@pytest.mark.parametrize("n_models", [12, 36])
+def test_intervals_of_the_posterior_cover(n_models):
+    """Ten panels each; the recorded calibration has hundreds."""
+    statements, items = [], []
+    for seed in range(10):
         panel = simulate_panel(n_models, 80, random_state=200 + seed)
         fit = fit_difficulty(panel.responses)
-        resamples = resampled_fits(panel.responses, fit, n_resamples=8)
-        found = measure_mismatch(fit, WIDE, resamples=resamples)
+        posterior = difficulty_posterior(fit, panel.responses, n_draws=100)
+        found = measure_mismatch(fit, WIDE, posterior=posterior)
         truth = wasserstein(panel.difficulty, WIDE)
-        covered.append(
-            [
-                found.interval[0] <= truth[0] <= found.interval[1],
-                found.shift_interval[0] <= truth[1] <= found.shift_interval[1],
-            ]
-        )
-    assert np.mean(covered) >= 0.8
+        ends = np.array([found.interval, found.shift_interval, found.shape_interval])
+        statements.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        for draws, true in (
+            (posterior.draws, panel.difficulty[posterior.places]),
+            (posterior.slopes, panel.slope[posterior.places]),
+            (posterior.abilities, panel.ability),
+        ):
+            low, high = np.quantile(draws, [0.025, 0.975], axis=0)
+            items.append(((low <= true) & (true <= high)).mean())
+    assert np.mean(statements) >= 0.8
+    assert (np.reshape(items, (10, 3)).mean(axis=0) > 0.9).all()
+
+
+def test_the_posterior_is_on_the_scale_of_the_fit_and_repeatable():
+    panel = simulate_panel(14, 60, random_state=2, missing=0.1)
+    fit = fit_difficulty(panel.responses)
+    first = difficulty_posterior(fit, panel.responses, n_draws=30, random_state=5)
+    second = difficulty_posterior(fit, panel.responses, n_draws=30, random_state=5)
+    np.testing.assert_array_equal(first.draws, second.draws)
+    np.testing.assert_allclose(first.abilities.mean(axis=1), 0, atol=1e-9)
+    np.testing.assert_allclose(first.abilities.std(axis=1), 1)
+    assert np.corrcoef(first.abilities.mean(axis=0), fit.ability)[0, 1] > 0.98
+    part = first.select(np.array([3, 5]))
+    np.testing.assert_allclose(part.mean, first.mean[[3, 5]])
+    with pytest.raises(InputError, match="fit these answers"):
+        difficulty_posterior(fit, panel.responses.select(items=range(50)))
+    anchored = fit_difficulty(panel.responses, anchors=fit)
+    with pytest.raises(InputError, match="anchors"):
+        difficulty_posterior(anchored, panel.responses)
+    with pytest.raises(InputError, match="at least 2"):
+        difficulty_posterior(fit, panel.responses, n_draws=1)
+
+
+def test_one_slope_and_a_guessing_level_reach_the_posterior():
+    panel = simulate_panel(60, 100, slope_spread=0, random_state=3)
+    fit = fit_difficulty(panel.responses, model="1pl")
+    one = difficulty_posterior(fit, panel.responses, n_draws=60)
+    assert np.ptp(one.slopes, axis=1).max() == 0
+    drawn = one.slopes[:, 0]
+    assert drawn.std() == pytest.approx(fit.discrimination_se[0], rel=0.4)
+    assert abs(drawn.mean() - panel.slope[0]) < 3 * drawn.std()
+    rng = np.random.default_rng(3)
+    guessed = np.maximum(panel.responses.values, rng.random((60, 100)) < 0.25)
+    answers = responses_from_matrix(guessed)
+    known = fit_difficulty(answers, model="3pl", guessing=0.25)
+    held = difficulty_posterior(known, answers, n_draws=60)
+    low, high = held.interval()
+    truth = panel.difficulty[held.places]
+    assert ((low <= truth) & (truth <= high)).mean() > 0.88
+    ignored = difficulty_posterior(fit_difficulty(answers), answers, n_draws=60)
+    assert abs((held.mean - truth).mean()) < abs(
+        (ignored.mean - panel.difficulty[ignored.places]).mean()
+    )
 
 
 def test_bands_and_information():
@@ -380,7 +426,8 @@ def test_bands_and_information():
     hard = np.concatenate([rng.uniform(1, 3, 150), rng.uniform(-3, 1, 50)])
     panel = simulate_panel(60, 200, difficulty=hard, random_state=1)
     fit = fit_difficulty(panel.responses)
-    table = band_table(fit, panel.responses, WIDE)
+    posterior = difficulty_posterior(fit, panel.responses, n_draws=60)
+    table = band_table(fit, panel.responses, WIDE, posterior=posterior)
     for name in ("nominal", "target", "response", "variance"):
         assert table[name].sum() == pytest.approx(1, abs=1e-6), name
     assert table["n_items"].sum() == 200
@@ -424,19 +471,27 @@ def holed(rng, n_items, low=0.0, high=1.6):
     return np.where(values > low, values + (high - low), values)
 
 
+def gaps_of(panel, target, **options):
+    fit = fit_difficulty(panel.responses)
+    posterior = difficulty_posterior(fit, panel.responses, n_draws=60)
+    return fit, posterior, find_gaps(fit, target, posterior=posterior, **options)
+
+
 def test_a_hole_is_found_and_none_is_invented():
     called, false, few = 0, 0, 0
     for seed in range(3):
         rng = np.random.default_rng(seed)
         panel = simulate_panel(100, 250, difficulty=holed(rng, 250), random_state=seed)
-        for gap in find_gaps(fit_difficulty(panel.responses), WIDE, n_chance=40):
+        for gap in gaps_of(panel, WIDE, n_chance=40)[2]:
             called += gap.kind == "soft" and gap.verdict == "gap" and gap.low < 0.8 < gap.high
         even = simulate_panel(100, 250, difficulty=rng.uniform(-3, 3, 250), random_state=seed)
-        fit = fit_difficulty(even.responses)
         inner = uniform_target(-2, 2)  # at the ends the pool itself is thin
-        false += any(gap.verdict == "gap" for gap in find_gaps(fit, inner, n_chance=60))
-        panel = simulate_panel(8, 250, difficulty=rng.uniform(-3, 3, 250), random_state=seed)
-        found = find_gaps(fit_difficulty(panel.responses), inner, n_chance=60)
+        false += any(gap.verdict == "gap" for gap in gaps_of(even, inner, n_chance=60)[2])
+        # a pool of mean 0 and spread 1: the truth is even on the scale of the fit, too
+        pool = np.linspace(-1.53, 1.53, 8)
+        even = rng.uniform(-3, 3, 250)
+        panel = simulate_panel(8, 250, difficulty=even, ability=pool, random_state=seed)
+        found = gaps_of(panel, inner, n_chance=60)[2]
         few += any(gap.verdict == "gap" for gap in found)
         assert any("not resolvable with 8 models" in gap.sentence for gap in found)
     assert called >= 3
@@ -447,9 +502,8 @@ def test_a_hole_is_found_and_none_is_invented():
 def test_a_gap_says_what_it_takes():
     rng = np.random.default_rng(0)
     panel = simulate_panel(100, 250, difficulty=holed(rng, 250), random_state=0)
-    fit = fit_difficulty(panel.responses)
-    gap = next(g for g in find_gaps(fit, WIDE, n_chance=60) if g.verdict == "gap")
-    posterior = difficulty_posterior(fit)
+    fit, posterior, gaps = gaps_of(panel, WIDE, n_chance=60)
+    gap = next(g for g in gaps if g.verdict == "gap")
     new = np.linspace(gap.low, gap.high, gap.n_to_match + 2)[1:-1]
     held = np.concatenate([posterior.mean, new])
     share = ((held > gap.low) & (held < gap.high)).mean()
@@ -465,7 +519,7 @@ def test_gaps_within_subjects():
     subjects = ["wide"] * 150 + ["easy"] * 150
     panel = simulate_panel(80, 300, difficulty=difficulty, subjects=subjects, random_state=2)
     labels = panel.responses.grouping("subject")
-    found = find_gaps(fit_difficulty(panel.responses), WIDE, subjects=labels, n_chance=60)
+    found = gaps_of(panel, WIDE, subjects=labels, n_chance=60)[2]
     verdicts = {gap.subject: gap.verdict for gap in found if gap.subject}
     assert verdicts["easy"] == "gap"
     assert verdicts.get("wide") != "gap"
@@ -565,8 +619,8 @@ def test_a_subset_of_all_items_is_the_full_score():
 
 def test_the_audit_is_plain_and_repeatable(tmp_path):
     panel = simulate_panel(14, 80, random_state=1, subjects=["p", "q"] * 40)
-    first = audit_difficulty(panel.responses, n_resamples=4, n_simulations=2)
-    second = audit_difficulty(panel.responses, n_resamples=4, n_simulations=2)
+    first = audit_difficulty(panel.responses, n_draws=20, n_simulations=2)
+    second = audit_difficulty(panel.responses, n_draws=20, n_simulations=2)
     assert first.to_dict() == second.to_dict()
     found = first.save(tmp_path)
     assert json.loads((tmp_path / "difficulty.json").read_text())["mismatch"] == found["mismatch"]

@@ -108,7 +108,7 @@ def test_the_command_gives_the_promised_files_and_keys(tmp_path):
     )
     done = harmony_command(
         "difficulty", table, "--purpose", purpose, "--out", tmp_path / "out", "--json",
-        "--resamples", "4",
+        "--draws", "20",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -146,7 +146,7 @@ def test_a_purpose_that_cannot_be_served_is_refused(tmp_path, capsys, text, code
     purpose.write_text(text)
     arguments = ["difficulty", table, "--purpose", purpose, "--out", tmp_path / "o"]
     with pytest.raises(SystemExit) as caught:
-        main([*map(str, arguments), "--resamples", "0"])
+        main([*map(str, arguments), "--draws", "20"])
     assert caught.value.code == code
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("harmony: ")]
     assert message in line

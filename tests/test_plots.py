@@ -47,7 +47,7 @@ CORRECT = (np.random.default_rng(1).random(100) < np.array([0.8, 0.6, 0.5, 0.3])
 MANY = np.arange(100) % 20
 LENGTHS = np.array([[3, 9, 5, 7], [4, 1, 2, np.nan], [8, 6, 4, 2]] * 20, dtype=float)
 PANEL = simulate_panel(12, 60, random_state=1, wrong_keys=0.05)
-DIFFICULTY = audit_difficulty(PANEL.responses, n_resamples=0, targets=[uniform_target(-3, 3)])
+DIFFICULTY = audit_difficulty(PANEL.responses, n_draws=60, targets=[uniform_target(-3, 3)])
 EXAMPLE = (
     "Which organ pumps blood for $5?",
     [" heart", " lung", "\n", "心"],

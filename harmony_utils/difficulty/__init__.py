@@ -4,12 +4,11 @@ from harmony_utils.difficulty.audit import DifficultyAudit, audit_difficulty
 from harmony_utils.difficulty.checks import (
     FitChecks,
     check_fit,
-    differential_items,
-    differential_subjects,
     held_out_prediction,
     suspected_keys,
 )
 from harmony_utils.difficulty.coverage import Gap, find_gaps, headroom, raw_gap, soft_gaps
+from harmony_utils.difficulty.differential import differential_items, differential_subjects
 from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty, score_models
 from harmony_utils.difficulty.loading import load_responses
 from harmony_utils.difficulty.mismatch import (
@@ -29,7 +28,6 @@ from harmony_utils.difficulty.purpose import (
     purpose_scores,
     purpose_weights,
 )
-from harmony_utils.difficulty.resampling import resampled_fits
 from harmony_utils.difficulty.responses import (
     Responses,
     responses_from_matrix,
@@ -73,7 +71,6 @@ __all__ = [
     "purpose_scores",
     "purpose_weights",
     "raw_gap",
-    "resampled_fits",
     "responses_from_matrix",
     "responses_from_table",
     "score_models",

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.difficulty.checks import FitChecks, check_fit, flat_items, suspected_keys
-from harmony_utils.difficulty.coverage import Gap, find_gaps, headroom
+from harmony_utils.difficulty.coverage import FEW_MODELS, Gap, find_gaps, headroom
 from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
 from harmony_utils.difficulty.mismatch import (
     Mismatch,
@@ -20,21 +20,21 @@ from harmony_utils.difficulty.mismatch import (
     pool_target,
     uniform_target,
 )
-from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
+from harmony_utils.difficulty.posterior import (
+    DRAWS,
+    DifficultyPosterior,
+    difficulty_posterior,
+)
 from harmony_utils.difficulty.purpose import (
     Purpose,
     check_purpose,
     purpose_scores,
     purpose_weights,
 )
-from harmony_utils.difficulty.resampling import resampled_fits
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.difficulty.weighing import band_table, information_table
-from harmony_utils.errors import InputError, RefusedError
+from harmony_utils.errors import RefusedError
 from harmony_utils.files import json_values, write_atomically, write_json
-
-FEW_MODELS = 10
-"""Below this many models slopes are hardly known; it is flagged."""
 
 WIDE = (-3.0, 3.0)
 """Range of the uniform target that is always reported, in standard deviations of the pool."""
@@ -118,10 +118,12 @@ class DifficultyAudit:
     def items_table(self) -> pd.DataFrame:
         """Return the items' table with posterior means, and subjects if there are any."""
         table = self.fit.items_table()
-        for name, values in (("mean", self.posterior.mean), ("sd", self.posterior.sd)):
-            column = np.full(len(table), np.nan)
-            column[self.posterior.places] = values
-            table[f"difficulty_posterior_{name}"] = column
+        for name in ("difficulty", "discrimination"):
+            draws = self.posterior.draws if name == "difficulty" else self.posterior.slopes
+            for statistic in ("mean", "std"):
+                column = np.full(len(table), np.nan)
+                column[self.posterior.places] = getattr(draws, statistic)(axis=0)
+                table[f"{name}_posterior_{statistic.replace('std', 'sd')}"] = column
         table["share_right"] = np.nanmean(self.responses.values, axis=0)
         table["n_answers"] = (~np.isnan(self.responses.values)).sum(axis=0)
         if any(self.responses.subjects):
@@ -164,7 +166,7 @@ def audit_difficulty(
     guessing: float | None = None,
     purpose: Purpose | None = None,
     targets: Sequence[Target] = (),
-    n_resamples: int = 40,
+    n_draws: int = DRAWS,
     n_simulations: int = 0,
     random_state: int = 0,
 ) -> DifficultyAudit:
@@ -182,8 +184,8 @@ def audit_difficulty(
         What the benchmark is to be used for.
     targets : sequence of Target
         Further targets, reported beside the others; the first one becomes the headline.
-    n_resamples : int
-        Resamples of models for the intervals of the mismatch.
+    n_draws : int
+        Draws from the posterior, behind the intervals of the mismatch.
     n_simulations : int
         Simulated data sets for the checks of the fit; 0 leaves them out.
     random_state : int
@@ -200,18 +202,15 @@ def audit_difficulty(
         For a purpose that names what the benchmark does not have. A purpose that the benchmark
         holds too little for is reported as refused instead.
     """
-    if n_resamples < 0 or n_resamples == 1:
-        raise InputError(f"n_resamples {n_resamples}: 0, or at least 2")
     if purpose is not None:
         check_purpose(purpose, responses)
     fit = fit_difficulty(responses, model=model, guessing=guessing)
-    posterior = difficulty_posterior(fit, random_state=random_state)
+    posterior = difficulty_posterior(fit, responses, n_draws=n_draws, random_state=random_state)
     wanted = [*targets]
     if purpose is not None and (declared := purpose.target()) is not None:
         wanted.insert(0, declared)
     wanted += [pool_target(fit), uniform_target(*WIDE)]
-    resamples = resampled_fits(responses, fit, n_resamples=n_resamples, random_state=random_state)
-    options = {"resamples": resamples, "posterior": posterior, "random_state": random_state}
+    options = {"posterior": posterior, "random_state": random_state}
     labels = responses.grouping("subject") if any(responses.subjects) else None
     free = fit if model != "1pl" else fit_difficulty(responses, model="2pl")
     return DifficultyAudit(

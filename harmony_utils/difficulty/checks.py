@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 
 from harmony_utils.difficulty.fit import MIN_SLOPE, DifficultyFit, fit_difficulty
 from harmony_utils.difficulty.responses import Responses
-from harmony_utils.errors import InputError
 
 _MOST_ITEMS = 2000
 _GROUPS = 5
@@ -103,7 +102,8 @@ def check_fit(
     responses : Responses
         Answers.
     n_simulations : int
-        Simulated data sets; fewer than 20 make the 95 % points rough.
+        Simulated data sets; with n of them, fewer than 19, a check that should be false in 5 % of
+        cases is in ``1 / (n + 1)``.
     random_state : int
         Seed. Beyond 2,000 items, pairs are compared among a random 2,000.
 
@@ -133,13 +133,13 @@ def check_fit(
         null_eigen.append(value)
     reference = np.sort(np.concatenate(null_misfit))
     p_values = _upper_p(misfit, reference)
-    limit = float(np.quantile(null_top, 0.95))
+    limit = _upper_limit(null_top)
     first, second = np.nonzero(correlations > limit)
     strength = correlations[first, second]
     order = np.argsort(-strength, kind="stable")
     names = np.array(fit.items, dtype=object)[kept]
     pairs = {"first": names[first[order]], "second": names[second[order]], "q3": strength[order]}
-    limit_eigen = float(np.quantile(null_eigen, 0.95))
+    limit_eigen = _upper_limit(null_eigen)
     return FitChecks(
         items=pd.DataFrame(
             {
@@ -198,6 +198,17 @@ def _residual_structure(
     return correlations, float(eigen[-1] / max(eigen.sum(), 1e-12))
 
 
+def _upper_limit(null: list[float], *, level: float = 0.05) -> float:
+    """Return the value that one more draw of the null exceeds with at most this chance.
+
+    Of n draws and one more, each is the largest with the chance 1 / (n + 1): so an interpolated
+    quantile of 20 draws would be exceeded in 9 % of cases. With fewer than 19 draws the largest
+    is returned, and the chance is 1 / (n + 1).
+    """
+    rank = int(np.ceil((1 - level) * (len(null) + 1) - 1e-9))
+    return float(np.sort(null)[min(rank, len(null)) - 1])
+
+
 def _upper_p(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Return the share of the sorted reference at or above each value, the value counted in."""
     above = len(reference) - np.searchsorted(reference, values - 1e-12, side="left")
@@ -248,109 +259,6 @@ def suspected_keys(fit: DifficultyFit, *, least: float = 0.5) -> pd.DataFrame:
 def flat_items(fit: DifficultyFit) -> list[str]:
     """Return items with a slope from 0 to 0.2: they separate no one and have no difficulty."""
     return [fit.items[j] for j in np.flatnonzero((fit.slope >= 0) & (fit.slope < MIN_SLOPE))]
-
-
-def differential_items(
-    fit: DifficultyFit, responses: Responses, *, group: np.ndarray | None = None
-) -> pd.DataFrame:
-    """Find items that are easier or harder for one family of models than its ability explains.
-
-    Parameters
-    ----------
-    fit : DifficultyFit
-        Of all models together.
-    responses : Responses
-        Answers; ``families`` are the groups unless ``group`` is given.
-    group : ndarray of shape (n_models,), optional
-        Label of each model. Groups of fewer than three models are left out.
-
-    Returns
-    -------
-    DataFrame
-        ``item``, ``group``, ``z`` (positive: easier for the group), ``p_value``, ``flagged`` at a
-        false discovery rate of 5 %.
-
-    Notes
-    -----
-    A score test of one more term, the group's, in the item's logistic curve (uniform differential
-    item functioning; Swaminathan and Rogers 1990). Slope and intercept are projected out, so their
-    being estimated costs nothing to first order. The model is not fitted again.
-    """
-    labels = np.asarray(responses.families if group is None else group, dtype=object)
-    if len(labels) != len(fit.models):
-        raise InputError("no families of models given; add a column `family` or name the groups")
-    seen = ~np.isnan(responses.values)
-    right = fit.probabilities()
-    weight = np.where(seen, right * (1 - right), 0.0)
-    off = np.where(seen, responses.values - right, 0.0)
-    rows = []
-    for name in sorted(set(labels.tolist()) - {"", None}):
-        member = (labels == name).astype(float)
-        if not 3 <= member.sum() <= len(member) - 3:
-            continue
-        z = _score_test(member, fit.ability, weight, off)
-        rows.append(pd.DataFrame({"item": fit.items, "group": name, "z": z}))
-    if not rows:
-        raise InputError("no family has three models with three others beside it")
-    table = pd.concat(rows, ignore_index=True)
-    table["p_value"] = 2 * norm.sf(np.abs(table["z"]))
-    table["flagged"] = false_discoveries(table["p_value"].to_numpy())
-    return table.sort_values("p_value", kind="stable", ignore_index=True)
-
-
-def _score_test(
-    member: np.ndarray, ability: np.ndarray, weight: np.ndarray, off: np.ndarray
-) -> np.ndarray:
-    """Return the standardised efficient score of a group term in each item's curve."""
-    design = np.stack([np.ones_like(ability), ability])
-    gram = np.einsum("im,mj,km->jik", design, weight, design) + 1e-9 * np.eye(2)
-    cross = np.einsum("im,mj->ji", design * member, weight)
-    slope = np.linalg.solve(gram, cross[..., None])[..., 0]
-    left = member[:, None] - (slope @ design).T
-    variance = (weight * left**2).sum(axis=0)
-    return np.where(variance > 1e-6, (left * off).sum(0) / np.sqrt(np.maximum(variance, 1e-6)), 0)
-
-
-def differential_subjects(fit: DifficultyFit, responses: Responses) -> pd.DataFrame:
-    """Find subjects in which a model does better or worse than its ability explains.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``subject``, ``n_items``, ``difference`` (observed minus expected share of right
-        answers), ``z``, ``p_value``, ``flagged`` at a false discovery rate of 5 %. Ability is
-        projected out, so a model's differences about cancel over its subjects.
-    """
-    labels = np.array(responses.subjects, dtype=object)
-    seen = ~np.isnan(responses.values)
-    right = fit.probabilities()
-    weight = np.where(seen, right * (1 - right), 0.0)
-    off = np.where(seen, responses.values - right, 0.0)
-    rows = []
-    for name in sorted(set(labels.tolist()) - {""}):
-        member = (labels == name).astype(float)
-        bend = fit.slope
-        own, all_ = (weight * bend * member).sum(1), np.maximum((weight * bend**2).sum(1), 1e-9)
-        left = member - (own / all_)[:, None] * bend
-        variance = np.maximum((weight * left**2).sum(axis=1), 1e-9)
-        count = np.maximum((seen * member).sum(axis=1), 1)
-        rows.append(
-            pd.DataFrame(
-                {
-                    "model": fit.models,
-                    "subject": name,
-                    "n_items": (seen * member).sum(axis=1).astype(int),
-                    "difference": (off * member).sum(axis=1) / count,
-                    "z": (off * left).sum(axis=1) / np.sqrt(variance),
-                }
-            )
-        )
-    if not rows:
-        raise InputError("the items have no subjects; add a column `subject`")
-    table = pd.concat(rows, ignore_index=True)
-    table["p_value"] = 2 * norm.sf(np.abs(table["z"]))
-    table["flagged"] = false_discoveries(table["p_value"].to_numpy())
-    return table.sort_values("p_value", kind="stable", ignore_index=True)
 
 
 def held_out_prediction(

@@ -15,7 +15,7 @@ import numpy as np
 
 from harmony_utils.difficulty.fit import DifficultyFit
 from harmony_utils.difficulty.mismatch import LEVELS, Target
-from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
+from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.weighing import detectable_gain
 
 SOFT_SHARE = 0.25
@@ -23,6 +23,9 @@ SOFT_SHARE = 0.25
 
 RESOLUTION = 3.0
 """A gap is called only if it is wider than this many median standard errors of difficulty there."""
+
+FEW_MODELS = 10
+"""Below this many models slopes are hardly known, and no gap is called: nothing was calibrated."""
 
 _GRID = 241
 _LEAST_ITEMS = 10
@@ -49,7 +52,8 @@ class Gap:
     standard_error : float
         Median standard error of the difficulties in and beside the gap.
     resolvable : bool
-        Whether the gap is wider than :data:`RESOLUTION` standard errors.
+        Whether the gap is wider than :data:`RESOLUTION` standard errors, and the models are at
+        least :data:`FEW_MODELS`.
     information_share : float
         Information in its middle, over that of the same items spread like the target.
     slope_width : float
@@ -166,7 +170,7 @@ def find_gaps(
     fit: DifficultyFit,
     target: Target,
     *,
-    posterior: DifficultyPosterior | None = None,
+    posterior: DifficultyPosterior,
     subjects: np.ndarray | None = None,
     n_chance: int = 200,
     random_state: int = 0,
@@ -179,8 +183,8 @@ def find_gaps(
         Items without a usable difficulty count as absent.
     target : Target
         What is wanted.
-    posterior : DifficultyPosterior, optional
-        Of ``fit``; computed if not given.
+    posterior : DifficultyPosterior
+        Of ``fit``.
     subjects : ndarray of shape (n_items,), optional
         Each subject with ten items or more is looked at alone too, soft gaps only.
     n_chance : int
@@ -195,7 +199,6 @@ def find_gaps(
         its verdict; those that are narrower than chance's widest gap are still listed for the
         whole benchmark, so that nothing is left out silently.
     """
-    posterior = posterior or difficulty_posterior(fit, random_state=random_state)
     chance = _chance(len(posterior.places), target, n_chance, random_state)
     found = [_describe("raw", raw_gap(posterior.mean, target), fit, posterior, target, chance)]
     for ends in soft_gaps(posterior.mean, target):
@@ -207,9 +210,7 @@ def find_gaps(
         chosen = np.flatnonzero(labels == name)
         if len(chosen) < _LEAST_ITEMS:
             continue
-        part = DifficultyPosterior(
-            posterior.places[chosen], posterior.draws[:, chosen], posterior.weights[:, chosen]
-        )
+        part = posterior.select(chosen)
         chance = _chance(len(chosen), target, n_chance, random_state)
         for ends in soft_gaps(part.mean, target, n_gaps=1):
             gap = _describe("soft", ends, fit, part, target, chance)
@@ -264,7 +265,7 @@ def _describe(
         p_value=float((1 + (chance[kind] >= width - 1e-9).sum()) / (1 + len(chance[kind]))),
         chance_width=float(chance[kind].mean()),
         standard_error=error,
-        resolvable=width > RESOLUTION * error,
+        resolvable=width > RESOLUTION * error and len(fit.models) >= FEW_MODELS,
         information_share=own / max(spread, 1e-12),
         slope_width=slope * width,
         detectable_gain=None if np.isnan(gain) else gain,

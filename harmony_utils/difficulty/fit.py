@@ -42,7 +42,8 @@ MIN_SLOPE = 0.2
 LIMIT = 6.0
 """Difficulties are cut to plus or minus this many logits before distributions are compared."""
 
-_HYPER = {"mean": np.array([1.0, 0.0]), "covariance": np.diag([0.25, 2.0]), "weight": 2.0}
+POPULATION_PRIOR = {"mean": np.array([1.0, 0.0]), "covariance": np.diag([0.25, 2.0]), "weight": 2.0}
+"""Weak prior of the items' mean slope and intercept and of their covariance: worth two items."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,12 @@ def fit_difficulty(
     an ability is known to .05 or so, that is with a few hundred items. All-right and all-wrong
     items stay finite through the population.
 
+    Against draws of NUTS from the same model (three matrices of 9 to 24 models,
+    ``tests/data/nuts``), difficulties of items with a clear slope lie within .3 of a posterior
+    standard deviation and abilities within .7, but the population of slopes comes out too narrow:
+    ``discrimination_se`` is 25 to 55 % too small. For an interval of a slope take
+    :func:`~harmony_utils.difficulty.posterior.difficulty_posterior`.
+
     Examples
     --------
     >>> import numpy as np
@@ -285,7 +292,10 @@ class _State:
         self.guessing, self.model = guessing, model
         self.raw = raw_scores(responses.values)
         n_items = answers.shape[1]
-        self.mean, self.population = _HYPER["mean"].copy(), _HYPER["covariance"].copy()
+        self.mean, self.population = (
+            POPULATION_PRIOR["mean"].copy(),
+            POPULATION_PRIOR["covariance"].copy(),
+        )
         self.prior = (0.0, 1.0)
         self.sd = np.full(len(answers), 0.3)
         if start is not None:
@@ -297,7 +307,7 @@ class _State:
             means = (answers.sum(0) + 0.5) / (seen.sum(0) + 1)
             self.slope, self.intercept = np.ones(n_items), np.log(means / (1 - means))
         self.covariance = np.zeros((n_items, 2, 2))
-        self.hyper = _HYPER
+        self.hyper = POPULATION_PRIOR
         self.fixed = np.zeros(n_items, dtype=bool)
         if anchors is not None:
             self._anchor(anchors)

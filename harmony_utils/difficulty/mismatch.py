@@ -15,14 +15,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from harmony_utils.difficulty.fit import DifficultyFit
-from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
+from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.errors import InputError
 
 LEVELS = (np.arange(512) + 0.5) / 512
 """Levels at which quantile functions are compared."""
+
+WIDENING = 1.2
+"""How much farther intervals reach than the posterior's, whose population is an assumption."""
 
 
 @dataclass(frozen=True)
@@ -129,16 +131,16 @@ class Mismatch:
         Mean difficulty minus the target's mean: positive if the benchmark is too hard.
     shape : float
         Distance that is left after the shift is taken out.
-    interval, shift_interval : tuple of float
-        Over resampled models, see :func:`measure_mismatch`.
+    interval, shift_interval, shape_interval : tuple of float
+        Of ``distance``, ``shift`` and ``shape``, see :func:`measure_mismatch`.
     chance : float
         Distance expected if as many items were drawn from the target itself.
     score_bound : float
         Largest difference in expected score that this distance allows at the median slope.
     n_items, n_left_out : int
         Items counted, and items without a usable difficulty.
-    n_resamples : int
-        Resamples; 0 if the interval is of plausible values alone.
+    n_draws : int
+        Draws of the posterior behind the intervals.
     """
 
     target: str
@@ -149,15 +151,16 @@ class Mismatch:
     shape: float
     interval: tuple[float, float]
     shift_interval: tuple[float, float]
+    shape_interval: tuple[float, float]
     chance: float
     score_bound: float
     n_items: int
     n_left_out: int
-    n_resamples: int
+    n_draws: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        lists = ("interval", "shift_interval")
+        lists = ("interval", "shift_interval", "shape_interval")
         return {**asdict(self), **{name: list(getattr(self, name)) for name in lists}}
 
 
@@ -215,10 +218,8 @@ def measure_mismatch(
     fit: DifficultyFit,
     target: Target,
     *,
-    resamples: Sequence[DifficultyFit] = (),
-    posterior: DifficultyPosterior | None = None,
+    posterior: DifficultyPosterior,
     weights: np.ndarray | None = None,
-    n_plausible: int = 20,
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> Mismatch:
@@ -230,15 +231,10 @@ def measure_mismatch(
         Items without a usable difficulty are left out and counted.
     target : Target
         What is wanted.
-    resamples : sequence of DifficultyFit
-        From :func:`~harmony_utils.difficulty.resampling.resampled_fits`; without them the interval
-        holds the items' uncertainty alone.
-    posterior : DifficultyPosterior, optional
-        Of ``fit``; computed if not given.
+    posterior : DifficultyPosterior
+        Of ``fit``.
     weights : ndarray of shape (n_items,), optional
         Of the items in the score; equal if not given.
-    n_plausible : int
-        Plausible values.
     confidence : float
         Coverage aimed at.
     random_state : int
@@ -247,25 +243,23 @@ def measure_mismatch(
     Returns
     -------
     Mismatch
-        The interval is a normal one around ``distance``, its width from the spread of the
-        resamples; it does not go below 0.
+        Values are means over the draws. Intervals reach from there to their equal-tailed
+        quantiles and :data:`WIDENING` times as far. They are about these models.
+
+    Notes
+    -----
+    Items harder than nearly all models are known to be hard, not how hard, and the population's
+    tail fills that in. A benchmark that is wide and ends sharply is therefore taken to be somewhat
+    wider than it is, and its distance to be larger; the widening is what keeps coverage near its
+    aim there. On simulated panels of 12 to 100 models and 200 items, intervals of distance, shift
+    and shape at 95 % held the truth in 91 to 100 % of 70 panels a cell; the distance of a wide
+    benchmark with a hole was .08 too large with 12 models, .04 with 36 and .02 with 100, that of a
+    normal one right within .01 (``results/recorded/difficulty_calibration.csv``).
     """
-    posterior = posterior or difficulty_posterior(fit, random_state=random_state)
     used = None if weights is None else np.asarray(weights, float)[posterior.places]
-    values = posterior.plausible(n_plausible, random_state=random_state)
-    parts = wasserstein(values, target, used)
+    parts = wasserstein(posterior.draws, target, used)
     distance, shift, shape = parts.mean(axis=0).tolist()
-    spread = parts.std(axis=0)
-    if resamples:
-        drawn = []
-        for number, again in enumerate(resamples):
-            other = difficulty_posterior(again, n_draws=32, random_state=random_state + number)
-            used = None if weights is None else np.asarray(weights, float)[other.places]
-            again_values = other.plausible(n_plausible, random_state=number)
-            drawn.append(wasserstein(again_values, target, used).mean(axis=0))
-        kept = len(resamples[0].models)
-        spread = np.std(drawn, axis=0, ddof=1) * np.sqrt(kept / (len(fit.models) - kept))
-    width = norm.ppf(0.5 + confidence / 2) * spread
+    low, high = _ends(parts, confidence).T.tolist()
     rng = np.random.default_rng(random_state)
     draws = target.quantile(rng.random((50, len(posterior.places))))
     levels = target.quantile(LEVELS)
@@ -277,11 +271,19 @@ def measure_mismatch(
         relative=distance / float(levels.std()),
         shift=shift,
         shape=shape,
-        interval=(max(distance - float(width[0]), 0.0), distance + float(width[0])),
-        shift_interval=(shift - float(width[1]), shift + float(width[1])),
+        interval=(max(low[0], 0.0), high[0]),
+        shift_interval=(low[1], high[1]),
+        shape_interval=(max(low[2], 0.0), high[2]),
         chance=float(wasserstein(draws, target)[:, 0].mean()),
         score_bound=min(slope / 4 * distance, 1.0),
         n_items=len(posterior.places),
         n_left_out=len(fit.items) - len(posterior.places),
-        n_resamples=len(resamples),
+        n_draws=len(posterior.draws),
     )
+
+
+def _ends(draws: np.ndarray, confidence: float) -> np.ndarray:
+    """Return the ends of the widened intervals of draws' columns, shape (n_columns, 2)."""
+    tail = (1 - confidence) / 2
+    middle, ends = draws.mean(axis=0), np.quantile(draws, [tail, 1 - tail], axis=0)
+    return (middle + WIDENING * (ends - middle)).T

@@ -1,10 +1,16 @@
-"""What the fit knows of the difficulties together: draws whose distribution can be compared.
+"""What the answers leave open of all difficulties together: joint draws from their posterior.
 
-A difficulty is a ratio, ``b = -d / a``. The fit's normal posteriors are of slope and intercept;
-where slopes are uncertain the ratio of such draws spreads too far (in simulations with 36 models by
-a quarter and more). The draws are therefore weighted to a population in which log slopes are normal
-and difficulties a mixture of three normals, both estimated. This is ours; the idea of plausible
-values is that of Mislevy (1991).
+Plausible values (Mislevy 1991): each draw holds one difficulty for every item, together with
+abilities, slopes and a population of items that could have given the answers. So a statement about
+the benchmark, taken on every draw, has an interval that holds the uncertainty of the items, of the
+abilities, of the scale and of the shape of the population at once.
+
+The draws come from a Gibbs sampler. Given the abilities, items are independent, and log slope and
+difficulty of each are drawn from a lattice; given the items, abilities are, and are drawn from the
+normal at their mode. Log slopes have a normal population, difficulties a mixture of three normals,
+so that a benchmark may be lopsided or have a hole; the fit's normal population of slope and
+intercept would spread ``b = -d / a`` too far. Every draw is put on the scale of the fit, on which
+these models' abilities have mean 0 and standard deviation 1.
 """
 
 from __future__ import annotations
@@ -14,158 +20,264 @@ from functools import cached_property
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import LIMIT, MIN_SLOPE, DifficultyFit
+from harmony_utils.difficulty.fit import LIMIT, DifficultyFit
+from harmony_utils.difficulty.newton import ability_step
+from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 
+DRAWS = 400
+"""Draws that are kept; with fewer, the ends of a 95 % interval are rough."""
+
+_BURN_IN = 60
+_SLOPES = np.linspace(-3, 3, 11)
+_STEP = 0.2
 _PARTS = 3
-_ROUNDS = 30
-_FLOOR = 1e-3
+_CHUNK = 4096
 
 
 @dataclass(frozen=True)
 class DifficultyPosterior:
-    """Weighted draws of the usable items' difficulties.
+    """Joint draws of the usable items' difficulties and slopes and of the models' abilities.
 
     Parameters
     ----------
     places : ndarray of int, shape (n_usable,)
         Numbers of the items in the fit.
-    draws, weights : ndarray of shape (n_draws, n_usable)
-        Difficulties, and weights that sum to 1 for each item.
+    draws : ndarray of shape (n_draws, n_usable)
+        Difficulties; every row is one state of the whole benchmark.
+    slopes : ndarray of shape (n_draws, n_usable)
+        Discriminations in the same states.
+    abilities : ndarray of shape (n_draws, n_models)
+        Abilities in the same states; each row has mean 0 and standard deviation 1.
     """
 
     places: np.ndarray
     draws: np.ndarray
-    weights: np.ndarray
+    slopes: np.ndarray
+    abilities: np.ndarray
 
     @cached_property
     def mean(self) -> np.ndarray:
         """Posterior mean of each difficulty: best for one item, too narrow for all together."""
-        return (self.weights * self.draws).sum(axis=0)
+        return self.draws.mean(axis=0)
 
     @cached_property
     def sd(self) -> np.ndarray:
         """Posterior standard deviation of each difficulty."""
-        return np.sqrt((self.weights * (self.draws - self.mean) ** 2).sum(axis=0))
+        return self.draws.std(axis=0)
 
-    def plausible(self, n_values: int, *, random_state: int = 0) -> np.ndarray:
-        """Return plausible values, shape (n_values, n_usable): one draw an item and value."""
-        rng = np.random.default_rng(random_state)
-        ranks = rng.random((n_values, len(self.places)))
-        sums = self.weights.cumsum(axis=0)
-        rows = np.stack([(sums < rank * sums[-1]).sum(axis=0) for rank in ranks])
-        return self.draws[rows.clip(0, len(self.draws) - 1), np.arange(len(self.places))]
+    def interval(self, *, confidence: float = 0.95) -> np.ndarray:
+        """Return the ends of each difficulty's equal-tailed interval, shape (2, n_usable)."""
+        tail = (1 - confidence) / 2
+        return np.quantile(self.draws, [tail, 1 - tail], axis=0)
+
+    def plausible(self, n_values: int) -> np.ndarray:
+        """Return plausible values, shape (n_values, n_usable): draws evenly spread over all."""
+        rows = np.linspace(0, len(self.draws) - 1, n_values).round().astype(int)
+        return self.draws[rows]
+
+    def select(self, chosen: np.ndarray) -> DifficultyPosterior:
+        """Return the posterior of some of its items, by their numbers in ``places``."""
+        return DifficultyPosterior(
+            self.places[chosen], self.draws[:, chosen], self.slopes[:, chosen], self.abilities
+        )
 
 
 def difficulty_posterior(
-    fit: DifficultyFit, *, n_draws: int = 96, random_state: int = 0
+    fit: DifficultyFit, responses: Responses, *, n_draws: int = DRAWS, random_state: int = 0
 ) -> DifficultyPosterior:
-    """Draw difficulties from what the fit knows of all items together.
+    """Draw difficulties from what the answers leave open of all items together.
 
     Parameters
     ----------
     fit : DifficultyFit
-        Items with a slope below :data:`~harmony_utils.difficulty.fit.MIN_SLOPE` have no usable
-        difficulty and are left out.
+        Where the draws start. Items with a slope below
+        :data:`~harmony_utils.difficulty.fit.MIN_SLOPE` have no usable difficulty and are left out.
+    responses : Responses
+        What ``fit`` was fitted to.
     n_draws : int
-        Draws for each item.
+        States that are kept, after 60 that are not.
     random_state : int
         Seed.
 
     Returns
     -------
     DifficultyPosterior
-        Draws lie within plus or minus :data:`~harmony_utils.difficulty.fit.LIMIT`.
+        Difficulties lie within plus or minus :data:`~harmony_utils.difficulty.fit.LIMIT`.
 
     Raises
     ------
     InputError
-        If no item is usable.
+        If no item is usable, if ``fit`` is of other answers, or if it has anchors: its scale is
+        then not that of these models.
 
     Notes
     -----
-    A draw ``(a, d)`` of an item's normal posterior gets the weight ``q(log a, b) / (a**2 p(a, d))``
-    with ``p`` the normal population of the fit and ``q`` the new one, of which ``1 / a**2`` is the
-    change of variables. The parameters of ``q`` are found by expectation and maximisation over the
-    weighted draws.
+    The lattice of log slopes has eleven points over plus or minus three standard deviations of
+    their population, that of difficulties steps of 0.2; both are shifted at random in every round,
+    so that no difficulty is preferred. On simulated panels of 12 to 100 models, 95 % intervals of
+    difficulties and abilities held the truth in 93 to 95 % of cases, those of slopes in 87 to 94 %
+    (``results/recorded/difficulty_calibration.csv``).
 
     Examples
     --------
     >>> import numpy as np
     >>> from harmony_utils.difficulty import fit_difficulty, responses_from_matrix
-    >>> steps = np.tril(np.ones((6, 6)), k=-1)[:, :5]
-    >>> posterior = difficulty_posterior(fit_difficulty(responses_from_matrix(steps)))
+    >>> steps = responses_from_matrix(np.tril(np.ones((6, 6)), k=-1)[:, :5])
+    >>> posterior = difficulty_posterior(fit_difficulty(steps), steps, n_draws=50)
     >>> bool(posterior.mean[0] < posterior.mean[-1]), posterior.plausible(7).shape
     (True, (7, 5))
     """
+    if fit.items != responses.items or fit.models != responses.models:
+        raise InputError("posterior: the fit is of other items or models; fit these answers first")
+    if fit.anchored.any():
+        raise InputError("posterior: the fit has anchors; give a fit without them")
+    if n_draws < 2:
+        raise InputError(f"posterior: {n_draws} draws; give at least 2")
     places = np.flatnonzero(fit.usable)
     if not len(places):
         raise InputError(
             "no item separates abler from weaker models; look at suspected keys and at the models"
         )
-    if fit.model == "1pl":
-        return _one_slope(fit, places, n_draws, random_state)
-    slopes, intercepts, inside, sizes = _normal_draws(fit, places, n_draws, random_state)
-    logs, difficulties = np.log(slopes), -intercepts / slopes
-    base = np.where(inside, -2 * logs - sizes, -np.inf)
-    weights = _reweighted(logs, difficulties.clip(-2 * LIMIT, 2 * LIMIT), base)
-    return DifficultyPosterior(places, difficulties.clip(-LIMIT, LIMIT), weights)
+    state = _Chain(fit, responses, places, np.random.default_rng(random_state))
+    kept = []
+    for number in range(_BURN_IN + n_draws):
+        state.advance()
+        if number >= _BURN_IN:
+            kept.append((state.difficulty.copy(), np.exp(state.log_slope), state.ability))
+    draws, slopes, abilities = (np.stack(parts) for parts in zip(*kept, strict=True))
+    return DifficultyPosterior(places, draws.clip(-LIMIT, LIMIT), slopes, abilities)
 
 
-def _one_slope(
-    fit: DifficultyFit, places: np.ndarray, n_draws: int, random_state: int
-) -> DifficultyPosterior:
-    """With one slope the intercepts' posteriors are right as they are."""
-    rng = np.random.default_rng(random_state)
-    noise = rng.standard_normal((n_draws, len(places)))
-    draws = fit.difficulty[places] + fit.difficulty_se[places] * noise
-    equal = np.full(draws.shape, 1 / n_draws)
-    return DifficultyPosterior(places, draws.clip(-LIMIT, LIMIT), equal)
+class _Chain:
+    """Where the sampler stands."""
 
+    def __init__(
+        self, fit: DifficultyFit, responses: Responses, places: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        self.rng, self.one_slope = rng, fit.model == "1pl"
+        self.seen = (~np.isnan(responses.values)).astype(float)
+        self.answers = np.nan_to_num(responses.values)
+        # right and wrong answers side by side: one product gives all log-likelihoods
+        both = np.vstack([self.answers, self.seen - self.answers])
+        self.counts = both[:, places].T.astype(np.float32)
+        self.places, self.guessing = places, fit.guessing[places]
+        # items without a difficulty still say something of the abilities: as much as the fit knows
+        self.fit, self.rest = fit, np.setdiff1d(np.arange(len(fit.items)), places)
+        self.roots = np.linalg.cholesky(fit.covariance[self.rest] + 1e-12 * np.eye(2))
+        self.ability = fit.ability.copy()
+        self.log_slope = np.log(fit.slope[places])
+        self.difficulty = fit.difficulty[places].clip(-LIMIT, LIMIT)
+        self.slope_mean = float(np.median(self.log_slope))
+        self.slope_sd = 0.0 if self.one_slope else 0.4
+        middle, spread = self.difficulty.mean(), max(float(self.difficulty.std()), 0.3)
+        self.centres = middle + spread * np.linspace(-1, 1, _PARTS)
+        self.variances = np.full(_PARTS, (spread / 1.5) ** 2)
+        self.shares = np.full(_PARTS, 1 / _PARTS)
 
-def _normal_draws(
-    fit: DifficultyFit, places: np.ndarray, n_draws: int, random_state: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Draw slopes and intercepts; also whether a slope is usable and the log prior density."""
-    rng = np.random.default_rng(random_state)
-    middle = np.stack([fit.slope[places], fit.intercept[places]], axis=1)
-    roots = np.linalg.cholesky(fit.covariance[places] + 1e-12 * np.eye(2))
-    noise = rng.standard_normal((n_draws, len(places), 2))
-    noise[0] = 0  # the mode itself, which is usable
-    drawn = middle + np.einsum("nij,snj->sni", roots, noise)
-    off = drawn - fit.population["mean"]
-    precision = np.linalg.inv(fit.population["covariance"])
-    density = -0.5 * np.einsum("sni,ij,snj->sn", off, precision, off)
-    inside = drawn[..., 0] > MIN_SLOPE / 2
-    return np.where(inside, drawn[..., 0], 1.0), drawn[..., 1], inside, density
+    def advance(self) -> None:
+        """Draw items, their population, and abilities, in turn."""
+        self._items()
+        if self.one_slope:
+            self._shared_slope()
+        else:
+            self._slopes()
+        self._parts()
+        self._abilities()
 
+    def _items(self) -> None:
+        shift, turn = self.rng.random(2) - 0.5
+        steps = np.zeros(1) if self.one_slope else _SLOPES + shift * (_SLOPES[1] - _SLOPES[0])
+        slopes = self.slope_mean + self.slope_sd * steps
+        grid = np.arange(-LIMIT, LIMIT + _STEP / 2, _STEP) + turn * _STEP
+        prior = np.log(self._density(grid).sum(axis=1) + 1e-12) - 0.5 * steps[:, None] ** 2
+        logits = np.exp(slopes)[:, None, None] * (self.ability - grid[:, None])
+        logits = logits.reshape(-1, len(self.ability)).clip(-30, 30).astype(np.float32)
+        heavier = prior.ravel().astype(np.float32)
+        for level in np.unique(self.guessing):
+            table = _log_chances(logits, np.float32(level)).T
+            rows = np.flatnonzero(self.guessing == level)
+            for part in np.array_split(rows, -(-len(rows) // _CHUNK)):
+                height = self.counts[part] @ table + heavier
+                chances = np.exp(height - height.max(axis=1, keepdims=True))
+                chances = chances.reshape(len(part), len(slopes), len(grid))
+                slope = _chosen(chances.sum(axis=2), self.rng)
+                place = _chosen(chances[np.arange(len(part)), slope], self.rng)
+                self.log_slope[part], self.difficulty[part] = slopes[slope], grid[place]
 
-def _reweighted(logs: np.ndarray, difficulties: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Estimate the population and return each draw's weight, shape (n_draws, n_items)."""
-    n_items = logs.shape[1]
-    spread = max(float(difficulties[0].std()), 0.3)
-    log_mean, log_sd = float(np.median(logs[0])), 0.4
-    centres = difficulties[0].mean() + spread * np.linspace(-1, 1, _PARTS)
-    widths, shares = np.full(_PARTS, spread / 1.5), np.full(_PARTS, 1 / _PARTS)
-    for _ in range(_ROUNDS):
-        parts = np.stack(
-            [
-                np.log(share / width) - 0.5 * ((difficulties - centre) / width) ** 2
-                for share, width, centre in zip(shares, widths, centres, strict=True)
-            ]
+    def _density(self, where: np.ndarray) -> np.ndarray:
+        """Return each part's share of the population's density, shape (n, n_parts)."""
+        off = (where[:, None] - self.centres) ** 2 / self.variances
+        return self.shares / np.sqrt(self.variances) * np.exp(-0.5 * off)
+
+    def _shared_slope(self) -> None:
+        """Draw the one slope of 1PL, a regression on ability minus difficulty."""
+        apart = (self.ability[:, None] - self.difficulty).reshape(-1)
+        items = (apart, np.zeros(len(apart)), np.tile(self.guessing, len(self.ability)))
+        cells = [part[:, self.places].reshape(1, -1) for part in (self.answers, self.seen)]
+        start = np.exp(self.log_slope[:1])
+        mode, variance = ability_step(*cells, start, items, (1.0, 10.0))
+        drawn = float(mode[0] + np.sqrt(variance[0]) * self.rng.standard_normal())
+        self.slope_mean = float(np.log(max(drawn, 0.05)))
+        self.log_slope = np.full(len(self.log_slope), self.slope_mean)
+
+    def _slopes(self) -> None:
+        """Draw mean and standard deviation of log slopes; the prior weighs as two items do."""
+        n_items, mean = len(self.log_slope), self.log_slope.mean()
+        self.slope_mean = mean + self.slope_sd / np.sqrt(n_items) * self.rng.standard_normal()
+        squares = ((self.log_slope - self.slope_mean) ** 2).sum() + 2 * 0.4**2
+        self.slope_sd = max(float(np.sqrt(squares / self.rng.chisquare(n_items + 2))), 0.05)
+
+    def _parts(self) -> None:
+        """Draw the mixture of difficulties; its prior is spread like the difficulties themselves.
+
+        Three observations' worth of a variance a quarter of theirs, half a one of their mean.
+        """
+        chances = self._density(self.difficulty) + 1e-300
+        part = _chosen(chances, self.rng)
+        middle, spread = self.difficulty.mean(), self.difficulty.var() + 1e-2
+        for number in range(_PARTS):
+            held = self.difficulty[part == number]
+            mean = (held.sum() + 0.5 * middle) / (len(held) + 0.5)
+            squares = ((held - mean) ** 2).sum() + 0.5 * (mean - middle) ** 2 + 0.75 * spread
+            variance = squares / self.rng.chisquare(len(held) + 3)
+            error = np.sqrt(variance / (len(held) + 0.5))
+            self.variances[number] = variance
+            self.centres[number] = mean + error * self.rng.standard_normal()
+        self.shares = self.rng.dirichlet(np.bincount(part, minlength=_PARTS) + 1.0)
+
+    def _abilities(self) -> None:
+        noise = self.rng.standard_normal((len(self.rest), 2))
+        off = np.einsum("nij,nj->ni", self.roots, noise)
+        slope, intercept = self.fit.slope.copy(), self.fit.intercept.copy()
+        slope[self.rest] += off[:, 0]
+        intercept[self.rest] += off[:, 1]
+        slope[self.places] = np.exp(self.log_slope)
+        intercept[self.places] = -slope[self.places] * self.difficulty
+        items = (slope, intercept, self.fit.guessing)
+        mode, variance = ability_step(
+            self.answers, self.seen, self.ability, items, (0.0, 1.0), n_steps=2
         )
-        top = parts.max(axis=0)
-        parts = np.exp(parts - top)
-        total = parts.sum(axis=0)
-        logged = base - 0.5 * ((logs - log_mean) / log_sd) ** 2 + top + np.log(total)
-        weights = np.exp(logged - logged.max(axis=0))
-        weights /= weights.sum(axis=0)
-        parts *= weights / total
-        held = parts.sum(axis=(1, 2)) + _FLOOR
-        log_mean = float((weights * logs).sum() / n_items)
-        log_sd = float(np.sqrt((weights * (logs - log_mean) ** 2).sum() / n_items + _FLOOR))
-        centres = (parts * difficulties).sum(axis=(1, 2)) / held
-        away = (difficulties - centres[:, None, None]) ** 2
-        widths = np.sqrt((parts * away).sum(axis=(1, 2)) / held + 1e-2)
-        shares = held / held.sum()
-    return weights
+        drawn = mode + np.sqrt(variance) * self.rng.standard_normal(len(mode))
+        centre, spread = drawn.mean(), max(float(drawn.std()), 1e-6)
+        self.ability = (drawn - centre) / spread
+        self.difficulty = (self.difficulty - centre) / spread
+        self.log_slope = self.log_slope + np.log(spread)
+        self.slope_mean += float(np.log(spread))
+        self.centres, self.variances = (self.centres - centre) / spread, self.variances / spread**2
+
+
+def _log_chances(logits: np.ndarray, guessing: np.float32) -> np.ndarray:
+    """Return log chances of a right and of a wrong answer, shape (n_points, 2 * n_models)."""
+    odds = np.exp(-logits)
+    whole = np.log1p(odds) if guessing else np.log(1 + odds)
+    wrong = -logits - whole + np.log1p(-guessing)
+    right = np.log(guessing + (1 - guessing) / (1 + odds)) if guessing else -whole
+    return np.concatenate([right, wrong], axis=1)
+
+
+def _chosen(chances: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a column for each row, its chance being proportional to ``chances``."""
+    sums = chances.cumsum(axis=1)
+    wanted = rng.random((len(sums), 1)).astype(sums.dtype) * sums[:, -1:]
+    return (sums < wanted).sum(axis=1).clip(0, sums.shape[1] - 1)

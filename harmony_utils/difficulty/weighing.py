@@ -7,7 +7,7 @@ import pandas as pd
 
 from harmony_utils.difficulty.fit import DifficultyFit
 from harmony_utils.difficulty.mismatch import LEVELS, Target
-from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
+from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.responses import Responses
 
 
@@ -23,7 +23,7 @@ def band_table(
     responses: Responses,
     target: Target,
     *,
-    posterior: DifficultyPosterior | None = None,
+    posterior: DifficultyPosterior,
     edges: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Say what each band of difficulty weighs in the score.
@@ -36,8 +36,8 @@ def band_table(
         Answers that the score was computed from.
     target : Target
         What is wanted.
-    posterior : DifficultyPosterior, optional
-        Of ``fit``; computed if not given.
+    posterior : DifficultyPosterior
+        Of ``fit``.
     edges : ndarray, optional
         Ends of the bands; :func:`band_edges` if not given.
 
@@ -52,7 +52,6 @@ def band_table(
         The last may be negative. Items that all models have right keep their nominal share and
         have next to none of the other two.
     """
-    posterior = posterior or difficulty_posterior(fit)
     ends = band_edges(target) if edges is None else np.asarray(edges)
     where = np.full(len(fit.items), len(ends) - 1)
     where[posterior.places] = np.searchsorted(ends[1:-1], posterior.mean, side="right")

@@ -11,6 +11,7 @@ import numpy as np
 from harmony_utils.difficulty.coverage import find_gaps
 from harmony_utils.difficulty.fit import fit_difficulty
 from harmony_utils.difficulty.mismatch import pool_target, uniform_target
+from harmony_utils.difficulty.posterior import difficulty_posterior
 from harmony_utils.difficulty.responses import Responses, responses_from_matrix
 from harmony_utils.errors import InputError
 from harmony_utils.filling.gates import Thresholds
@@ -89,7 +90,8 @@ def simulate_filling(
     responses = panel.responses(originals)
     fit = fit_difficulty(responses)
     target = uniform_target(-2.5, 2.5)
-    gaps = find_gaps(fit, target, n_chance=40)
+    posterior = difficulty_posterior(fit, responses)
+    gaps = find_gaps(fit, target, posterior=posterior, n_chance=40)
     chosen = tuple(gap for gap in gaps if gap.kind == "soft")[:1]
     filling = fill_by_surgery(
         originals, responses, fit, chosen, panel,
@@ -186,7 +188,9 @@ def fill_real(name: str, panel: Panel, texts: TextSpace, *, random_state: int = 
     benchmark, responses = real_originals(name)
     fit = fit_difficulty(responses)
     target = pool_target(fit)
-    gaps = tuple(g for g in find_gaps(fit, target, n_chance=40) if g.kind == "soft")[:1]
+    posterior = difficulty_posterior(fit, responses)
+    found = find_gaps(fit, target, posterior=posterior, n_chance=40)
+    gaps = tuple(gap for gap in found if gap.kind == "soft")[:1]
     groups = None
     if name == "redundantqa":
         from harmony_utils.redundantqa import groups as redundant_groups

@@ -21,6 +21,8 @@ from harmony_utils.stages.results import (
     Scaling,
     Sensitivity,
     recorded_calibration,
+    recorded_difficulty_calibration,
+    recorded_false_alarms,
 )
 
 __all__ = [
@@ -42,6 +44,8 @@ __all__ = [
     "recorded_about",
     "recorded_benchmarks",
     "recorded_calibration",
+    "recorded_difficulty_calibration",
+    "recorded_false_alarms",
     "recorded_panel",
     "run_answers",
     "save_filling",

@@ -14,6 +14,7 @@ from harmony_utils.difficulty import (
     DifficultyFit,
     Responses,
     Target,
+    difficulty_posterior,
     find_gaps,
     fit_difficulty,
     pool_target,
@@ -108,7 +109,7 @@ def fill_benchmark(
     fit = fit_difficulty(responses, model=irt)
     wanted = target or pool_target(fit)
     benchmark = respondents[0].benchmark
-    gaps = tuple(bands) or _gaps(fit, wanted, random_state)
+    gaps = tuple(bands) or _gaps(fit, responses, wanted, random_state)
     texts = TextSpace("minilm")
     read = _reader(reader, respondents) if reader else None
     proposer = _generator(generator, respondents[0], texts, fit, read)
@@ -241,9 +242,13 @@ def _answered(audits: Sequence[Audit]) -> tuple[list[Audit], Responses]:
     return [audit for audit in audits if audit.model in responses.models], responses
 
 
-def _gaps(fit: DifficultyFit, target: Target, random_state: int) -> tuple[Any, ...]:
+def _gaps(
+    fit: DifficultyFit, responses: Responses, target: Target, random_state: int
+) -> tuple[Any, ...]:
     """Return the gaps of the whole benchmark that chance does not explain."""
-    found = [gap for gap in find_gaps(fit, target, random_state=random_state) if gap.kind == "soft"]
+    posterior = difficulty_posterior(fit, responses, random_state=random_state)
+    found = find_gaps(fit, target, posterior=posterior, random_state=random_state)
+    found = [gap for gap in found if gap.kind == "soft"]
     real = tuple(gap for gap in found if gap.verdict == "gap")
     if not real:
         why = found[0].sentence if found else "no stretch of difficulty lacks questions"

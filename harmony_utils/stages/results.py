@@ -117,3 +117,30 @@ def recorded_calibration() -> pd.DataFrame:
         the bias and root mean squared error of HARMONY, raw and corrected.
     """
     return pd.read_csv(recorded_folder() / "calibration.csv")
+
+
+def recorded_difficulty_calibration() -> pd.DataFrame:
+    """Return how often the intervals of the difficulty fit held the truth in simulations.
+
+    Returns
+    -------
+    DataFrame
+        One row for each number of models (``n_models``) and shape of benchmark
+        (``shape_of_items``), from ``benchmarks/difficulty_calibration.py``: the coverage of 95 %
+        intervals of each kind, errors of the mismatch, and shares of panels in which a gap was
+        called.
+    """
+    return pd.read_csv(recorded_folder() / "difficulty_calibration.csv")
+
+
+def recorded_false_alarms() -> pd.DataFrame:
+    """Return how often the checks of the difficulty fit object to answers of the model itself.
+
+    Returns
+    -------
+    DataFrame
+        One row for each number of models, from ``benchmarks/difficulty_calibration.py``. Columns
+        that end in ``_any`` are shares of panels in which anything was flagged, those in ``_p``
+        shares of p-values below .05; ``keys_listed`` and ``keys_sure`` are shares of items.
+    """
+    return pd.read_csv(recorded_folder() / "difficulty_false_alarms.csv")
