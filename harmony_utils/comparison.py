@@ -16,6 +16,7 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import harmony
+from harmony_utils.pairs import refuse_too_many
 from harmony_utils.partition import TINY_SIZE, canonical_labels
 from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import cluster_affinity
@@ -160,7 +161,13 @@ def co_membership(labels: Sequence[Hashable] | np.ndarray) -> np.ndarray:
     ndarray of shape (n_items, n_items), float32
         To be averaged over models by :func:`shared_affinity` where only partitions were kept
         (Fred & Jain's evidence accumulation, 2005).
+
+    Raises
+    ------
+    InputError
+        For more items than :data:`~harmony_utils.settings.ALL_PAIRS_ITEMS`.
     """
+    refuse_too_many(len(labels), "shared subdomains")
     codes = canonical_labels(labels)
     return (codes[:, None] == codes).astype(np.float32)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from harmony_utils.errors import InputError
+from harmony_utils.settings import ALL_PAIRS_ITEMS
 
 MAX_PAIRS = 500_000
 """Up to this many pairs are looked at one by one; of more, a sample is drawn at random."""
@@ -16,6 +17,21 @@ SAMPLE_ITEMS = 2000
 
 _CHUNK_ELEMENTS = 4_000_000
 _DIGIT = 16
+
+
+def refuse_too_many(n_items: int, what: str) -> None:
+    """Refuse a matrix over all pairs of more than :data:`~harmony_utils.settings.ALL_PAIRS_ITEMS`.
+
+    Raises
+    ------
+    InputError
+        With what it is for and what to do instead.
+    """
+    if n_items > ALL_PAIRS_ITEMS:
+        raise InputError(
+            f"{what}: all pairs of {n_items:,} questions do not fit into memory (up to "
+            f"{ALL_PAIRS_ITEMS:,} do); take a sample of the questions, or their subjects"
+        )
 
 
 def sample_pairs(

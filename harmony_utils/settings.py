@@ -17,6 +17,9 @@ Normalisation = Literal["sum", "char", "byte", "token"]
 AssignLabels = Literal["kmeans", "cluster_qr", "discretize"]
 
 
+ALL_PAIRS_ITEMS = 20_000
+"""Up to this many questions something of every pair is held in memory, 1.6 GB for each matrix."""
+
 SPARSE_NEIGHBOURS = 100
 """Links of each question where there are too many for all pairs: our choice, measured by
 ``benchmarks/sparse_affinity.py``."""
@@ -112,7 +115,7 @@ class AffinitySettings(StageSettings):
         ge=0,
     )
     all_pairs_up_to: int = added_later(
-        20_000,
+        ALL_PAIRS_ITEMS,
         "up to this many questions all pairs are compared and kept; of more, all are compared and "
         "each question keeps its most similar ones",
         ge=0,

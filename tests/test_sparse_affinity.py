@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -12,12 +15,13 @@ from harmony_utils.comparison import resample_stability
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json
 from harmony_utils.graph import check_affinity, connected_components, within_and_between
-from harmony_utils.neighbours import nearest_neighbours
+from harmony_utils.neighbours import nearest_divergences, nearest_neighbours
 from harmony_utils.partition import central_items, spectral_partition
-from harmony_utils.settings import AffinitySettings, parse_assignments
+from harmony_utils.settings import SPARSE_NEIGHBOURS, AffinitySettings, parse_assignments
 from harmony_utils.spectral import cluster_affinity, spectral_embedding
-from harmony_utils.stages import open_audit
+from harmony_utils.stages import open_audit, recorded_sparse_affinity
 
+SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "sparse_affinity.py"
 FEW = "affinity.all_pairs_up_to=8"
 
 
@@ -154,7 +158,7 @@ def test_the_whole_line_runs_without_all_pairs(large):
     assert len(large.subdomain_names()) == partition.n_clusters
     assert 0 <= large.harmony().harmony <= 1
     left_out = large.rebalancing().left_out["near-duplicate"]
-    assert "near-duplicate needs all pairs of questions" in left_out
+    assert "removing near-duplicates needs all pairs of questions" in left_out
     assert "near-duplicate" not in large.rebalancing().kept
     assert len(large.scaling().table) == 1
     about = read_json(large.run.path("affinity.json"))
@@ -218,3 +222,34 @@ def test_keys_of_runs_with_all_pairs_stay(tiny_model, quiz, tmp_path):
     assert far.key("divergence") == keys["divergence"]
     near = reopen(tiny_model, quiz, tmp_path, FEW)
     assert near.key("divergence") != keys["divergence"]
+
+
+@pytest.fixture(scope="module")
+def sparse_script():
+    spec = importlib.util.spec_from_file_location("sparse_affinity", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_recorded_comparison_is_that_of_the_script(sparse_script):
+    table = recorded_sparse_affinity()
+    both = table[table["part"] == "compare"]
+    assert both["route"].tolist()[:2] == ["all pairs", "all pairs, other seed"]
+    assert both.loc[both["route"] == "nearest", "neighbours"].tolist() == [
+        *sparse_script.NEIGHBOURS
+    ]
+    assert SPARSE_NEIGHBOURS in sparse_script.NEIGHBOURS
+    assert both.iloc[0][["ami", "ari", "ami_same_number"]].tolist() == [1, 1, 1]
+    sizes = table[table["part"] == "size"]
+    assert {"all pairs", "nearest"} <= set(sizes["route"])
+    assert not table.duplicated(sparse_script.KEYS).any()
+
+
+def test_fewer_links_of_a_graph_are_those_of_a_search_for_fewer(sparse_script):
+    logits = np.random.default_rng(0).normal(size=(50, 30))
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    found = sparse_script.fewer_links(nearest_divergences(logs, 12), 5)
+    expected = nearest_divergences(logs, 5)
+    np.testing.assert_allclose(found.toarray(), expected.toarray())
+    assert found.nnz == expected.nnz

@@ -20,6 +20,7 @@ from harmony_utils.stages.results import (
     Scaling,
     Sensitivity,
     recorded_calibration,
+    recorded_sparse_affinity,
 )
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "recorded_benchmarks",
     "recorded_calibration",
     "recorded_panel",
+    "recorded_sparse_affinity",
     "run_answers",
 ]

@@ -192,7 +192,7 @@ def _duplicate_similarity(audit: Audit) -> tuple[np.ndarray | None, dict[str, st
     """Return the similarity behind near-duplicates, or say why there is none."""
     wanted = audit.settings("rebalancing").duplicates
     try:
-        sparse.needs_all_pairs(audit, "near-duplicate", "raise it if memory allows")
+        sparse.needs_all_pairs(audit, "removing near-duplicates", "raise that if memory allows")
         if wanted == "predictive":
             if not audit.run.path("divergence.npy").exists():
                 raise InputError("this run keeps no divergences; set duplicates to words")

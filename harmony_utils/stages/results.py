@@ -116,6 +116,21 @@ class Sensitivity:
     summary: dict[str, Any]
 
 
+def recorded_sparse_affinity() -> pd.DataFrame:
+    """Return what keeping only the nearest questions loses and saves, against all pairs.
+
+    Returns
+    -------
+    DataFrame
+        From ``benchmarks/sparse_affinity.py``. Rows whose ``part`` is ``compare`` are of one sample
+        of questions: ``route`` and ``neighbours``, the subdomains and HARMONY found, and their
+        agreement with those of all pairs (``ami``, ``ari``; ``…_same_number`` where both have as
+        many subdomains as all pairs give). Rows of part ``size`` have seconds of one core and the
+        peak memory of the process in MB, file pages included. 0 neighbours are all pairs.
+    """
+    return pd.read_csv(recorded_folder() / "sparse_affinity.csv")
+
+
 def recorded_calibration() -> pd.DataFrame:
     """Return how verdicts and intervals fared in simulations with a known truth.
 

@@ -52,10 +52,12 @@ def warnings(audit: Audit) -> list[str]:
     if not audit.links_kept:
         return []
     n_items = len(audit.benchmark)
+    n_measured = len(sample_items(n_items))
+    sample = f"; silhouettes are those of {n_measured:,} of {n_items:,} questions"
     return [
         f"clustered on each question's {audit.links_kept} most similar questions, not on all "
-        f"pairs, and silhouettes are those of {len(sample_items(n_items)):,} of {n_items:,} "
-        "questions: number and borders of the subdomains can differ from those of all pairs"
+        "pairs: number and borders of the subdomains can differ from those of all pairs"
+        + (sample if n_measured < n_items else "")
     ]
 
 
