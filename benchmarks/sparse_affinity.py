@@ -1,7 +1,7 @@
 """What is lost, and what is saved, where only the nearest questions are kept instead of all pairs?
 
 ``compare`` draws questions of MMLU with the distributions a model answered them with, finds
-subdomains and HARMONY from all pairs and from 25 to 400 nearest neighbours of each, and says how
+subdomains and HARMONY from all pairs and from 25 to 800 nearest neighbours of each, and says how
 far they agree. ``size`` measures time and memory of both ways at one size: on the whole of MMLU,
 or on made-up distributions with ``--made-up``. Rows go to ``results/recorded/sparse_affinity.csv``,
 with command, versions and hardware in ``sparse_affinity.json``; each call replaces its own rows.
@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -39,7 +38,7 @@ from harmony_utils.neighbours import nearest_divergences
 from harmony_utils.pairs import sample_items
 from harmony_utils.partition import Partition, spectral_partition
 from harmony_utils.runs import recorded_folder, versions
-from harmony_utils.settings import parse_assignments
+from harmony_utils.settings import SPARSE_NEIGHBOURS, parse_assignments
 from harmony_utils.similarity import (
     affinity_from_divergence,
     jeffreys_divergence,
@@ -49,7 +48,7 @@ from harmony_utils.spectral import cluster_affinity
 from harmony_utils.stages import Audit
 
 MODEL, BENCHMARK, FORMAT = "smollm2-135m#layer=4", "mmlu", "predictions.format=letter"
-NEIGHBOURS = (25, 50, 100, 200, 400)
+NEIGHBOURS = (25, 50, 100, 200, 400, 800)
 KEYS = ["part", "route", "neighbours", "n_items", "n_outcomes"]
 
 
@@ -60,10 +59,11 @@ def measured(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, 
 
 
 def _with_peak(work: Callable[..., dict[str, Any]], arguments: tuple) -> dict[str, Any]:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = work(*arguments)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {**found, "peak_mb": round(peak / 1024), "start_mb": round(before / 1024)}
+    # not ru_maxrss: a child has its parent's until it needs more
+    status = Path("/proc/self/status").read_text()
+    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return {**found, "peak_mb": round(int(peak.split()[1]) / 1024)}
 
 
 def all_pairs(path: Path, other_seed: bool = False) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def nearest(
 ) -> list[dict[str, Any]]:
     """Return the same from the nearest neighbours, for several numbers of them.
 
-    All are taken from one search for ``most``: the nearest 25 are among the nearest 400.
+    All are taken from one search for ``most``: the nearest 25 are among the nearest 800.
     """
     distributions = np.load(path, mmap_mode="r")
     start = time.process_time()
@@ -232,7 +232,7 @@ def make_up(path: Path, n_items: int, n_outcomes: int) -> Path:
 def keep(rows: list[dict[str, Any]], command: str) -> None:
     """Write rows beside those kept already, and how they came about."""
     table, about = recorded_folder() / "sparse_affinity.csv", {}
-    new = pd.DataFrame(rows).drop(columns=["start_mb"], errors="ignore")
+    new = pd.DataFrame(rows)
     new["neighbours"] = new.get("neighbours", pd.Series(index=new.index)).fillna(0).astype(int)
     new["temperature"] = new["temperature"].round(5)
     if table.exists():
@@ -262,7 +262,7 @@ def main() -> None:
     parser.add_argument("part", choices=("compare", "size"))
     parser.add_argument("--root", help="run root that holds, or is to hold, the whole of MMLU")
     parser.add_argument("--items", type=int, default=5000)
-    parser.add_argument("--neighbours", type=int, default=100)
+    parser.add_argument("--neighbours", type=int, default=SPARSE_NEIGHBOURS)
     parser.add_argument("--route", choices=("all pairs", "nearest"))
     parser.add_argument("--made-up", type=int, default=0, help="number of made-up questions")
     parser.add_argument("--outcomes", type=int, default=8192, help="their vocabulary")

@@ -20,7 +20,7 @@ AssignLabels = Literal["kmeans", "cluster_qr", "discretize"]
 ALL_PAIRS_ITEMS = 20_000
 """Up to this many questions something of every pair is held in memory, 1.6 GB for each matrix."""
 
-SPARSE_NEIGHBOURS = 100
+SPARSE_NEIGHBOURS = 400
 """Links of each question where there are too many for all pairs: our choice, measured by
 ``benchmarks/sparse_affinity.py``."""
 
