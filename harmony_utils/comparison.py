@@ -11,10 +11,12 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import harmony
+from harmony_utils.pairs import refuse_too_many
 from harmony_utils.partition import TINY_SIZE, canonical_labels
 from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import cluster_affinity
@@ -159,7 +161,13 @@ def co_membership(labels: Sequence[Hashable] | np.ndarray) -> np.ndarray:
     ndarray of shape (n_items, n_items), float32
         To be averaged over models by :func:`shared_affinity` where only partitions were kept
         (Fred & Jain's evidence accumulation, 2005).
+
+    Raises
+    ------
+    InputError
+        For more items than :data:`~harmony_utils.settings.ALL_PAIRS_ITEMS`.
     """
+    refuse_too_many(len(labels), "shared subdomains")
     codes = canonical_labels(labels)
     return (codes[:, None] == codes).astype(np.float32)
 
@@ -205,7 +213,7 @@ def shared_affinity(affinities: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def resample_stability(
-    affinity: np.ndarray,
+    affinity: np.ndarray | csr_array,
     n_clusters: int,
     *,
     n_resamples: int = 20,
@@ -218,7 +226,7 @@ def resample_stability(
 
     Parameters
     ----------
-    affinity : ndarray of shape (n_items, n_items)
+    affinity : ndarray or csr_array of shape (n_items, n_items)
         Symmetric similarities.
     n_clusters : int
         Number of subdomains, the same in every resample.
@@ -259,7 +267,7 @@ def resample_stability(
     >>> found["resample_mean_ari"], found["resample_low_ari"]
     (1.0, 1.0)
     """
-    n_items = len(affinity)
+    n_items = affinity.shape[0]
     if n_resamples < 2 or not 0.5 < share <= 1:
         raise InputError(
             f"resamples: {n_resamples} of share {share}; give at least two of more than half"

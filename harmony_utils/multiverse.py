@@ -16,17 +16,15 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from harmony_utils.errors import InputError
+from harmony_utils.graph import check_affinity, connected_components
 from harmony_utils.harmony import HarmonyResult, check_items, harmony_against
 from harmony_utils.metric import harmony_mass, harmony_of_mass
+from harmony_utils.neighbours import nearest_neighbours
 from harmony_utils.null import check_groups, grouped_accuracies, shuffled_accuracies
 from harmony_utils.partition import TINY_SIZE, canonical_labels, choose_number, numbers_tried
 from harmony_utils.progress import progress
 from harmony_utils.settings import ClusteringSettings, HarmonySettings, SensitivitySettings
-from harmony_utils.similarity import (
-    affinity_from_divergence,
-    median_temperature,
-    nearest_neighbours,
-)
+from harmony_utils.similarity import affinity_from_divergence, median_temperature
 from harmony_utils.specifications import (
     Specification,
     changed_choices,
@@ -34,8 +32,6 @@ from harmony_utils.specifications import (
 )
 from harmony_utils.spectral import (
     assign_clusters,
-    check_affinity,
-    connected_components,
     mean_silhouettes,
     resample_agreement,
     spectral_embedding,

@@ -8,15 +8,15 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 from sklearn.metrics import adjusted_rand_score
 
 from harmony_utils.errors import InputError
+from harmony_utils.graph import check_affinity, connected_components
 from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import (
     assign_clusters,
     central_items,
-    check_affinity,
-    connected_components,
     mean_silhouettes,
     resample_agreement,
     spectral_embedding,
@@ -77,6 +77,8 @@ class Partition:
         of 0 where it was not computed.
     n_components : int
         Parts of the affinity that share no similarity; 0 where there is no affinity.
+    n_measured : int
+        Items in the random sample that silhouettes were measured on; 0 where they are of all.
     warnings : tuple of str
         What a reader of the partition must know; empty if nothing.
     """
@@ -91,6 +93,7 @@ class Partition:
     eigenvalues: tuple[float, ...] = ()
     stability: dict[str, float] = field(default_factory=dict)
     n_components: int = 0
+    n_measured: int = 0
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,7 +115,7 @@ class Partition:
 
 
 def spectral_partition(
-    affinity: np.ndarray,
+    affinity: np.ndarray | csr_array,
     *,
     n_clusters: int = 0,
     min_clusters: int = 2,
@@ -124,12 +127,13 @@ def spectral_partition(
     n_stability: int = 10,
     random_state: int = 0,
     similarity: np.ndarray | None = None,
+    items: np.ndarray | None = None,
 ) -> Partition:
     """Divide items into subdomains by spectral clustering.
 
     Parameters
     ----------
-    affinity : ndarray of shape (n_items, n_items)
+    affinity : ndarray or csr_array of shape (n_items, n_items)
         Symmetric similarities between 0 and 1; see
         :func:`~harmony_utils.similarity.affinity_from_divergence`.
     n_clusters : int
@@ -151,9 +155,12 @@ def spectral_partition(
         Further seeds whose partitions are compared at the chosen number.
     random_state : int
         Seed.
-    similarity : ndarray of shape (n_items, n_items), optional
+    similarity : ndarray of shape (n_measured, n_measured), optional
         What silhouettes are measured on where ``affinity`` has lost links by
-        :func:`~harmony_utils.similarity.nearest_neighbours`: a cut link is not a distance.
+        :func:`~harmony_utils.neighbours.nearest_neighbours`: a cut link is not a distance.
+    items : ndarray of shape (n_measured,), int, optional
+        The items that ``similarity`` is between, if not all: silhouettes are then those of these
+        items within the sample. Needed where ``affinity`` is sparse, which knows no distances.
 
     Returns
     -------
@@ -186,6 +193,7 @@ def spectral_partition(
     _check_choice("selection", selection, ("silhouette", "eigengap", "stability"))
     _check_choice("silhouette_distance", silhouette_distance, ("affinity", "embedding"))
     n_items = check_affinity(affinity)
+    _check_measured(affinity, similarity, items)
     candidates = numbers_tried(n_items, n_clusters, min_clusters, max_clusters)
     eigenvalues, vectors = spectral_embedding(
         affinity, n_components=min(max(candidates) + 1, n_items)
@@ -195,7 +203,7 @@ def spectral_partition(
     measured = None if silhouette_distance == "embedding" else affinity
     if similarity is not None and measured is not None:
         measured = similarity
-    silhouettes = mean_silhouettes(vectors, solutions, measured)
+    silhouettes = mean_silhouettes(vectors, solutions, measured, items=items)
     stabilities: dict[int, float] = {}
     if selection == "stability" and not n_clusters:
         stabilities = resample_agreement(affinity, candidates, random_state=random_state)
@@ -219,6 +227,7 @@ def spectral_partition(
         eigenvalues=tuple(eigenvalues.tolist()),
         stability=stability,
         n_components=n_components,
+        n_measured=0 if items is None else len(items),
         warnings=_warnings(
             sizes,
             stability,
@@ -227,6 +236,24 @@ def spectral_partition(
             n_empty=chosen - len(sizes),
         ),
     )
+
+
+def _check_measured(
+    affinity: np.ndarray | csr_array, similarity: np.ndarray | None, items: np.ndarray | None
+) -> None:
+    if similarity is None:
+        if issparse(affinity):
+            raise InputError(
+                "affinity: a sparse one does not say how far apart items without a link are; give "
+                "the similarity of a sample of them, and which items they are"
+            )
+        return
+    n_measured = affinity.shape[0] if items is None else len(items)
+    if similarity.shape != (n_measured, n_measured):
+        raise InputError(
+            f"similarity of shape {similarity.shape} for {n_measured} items: give that of all "
+            "items, or of those named in items"
+        )
 
 
 def choose_number(

@@ -19,6 +19,14 @@ Normalisation = Literal["sum", "char", "byte", "token"]
 AssignLabels = Literal["kmeans", "cluster_qr", "discretize"]
 
 
+ALL_PAIRS_ITEMS = 20_000
+"""Up to this many questions something of every pair is held in memory, 1.6 GB for each matrix."""
+
+SPARSE_NEIGHBOURS = 400
+"""Links of each question where there are too many for all pairs: our choice, measured by
+``benchmarks/sparse_affinity.py``."""
+
+
 def execution_only(default: Any, description: str, **constraints: Any) -> Any:
     """Declare a field that changes how fast a stage runs, not what it finds."""
     return Field(
@@ -126,8 +134,29 @@ class AffinitySettings(StageSettings):
         1e-10, gt=0, lt=1e-2, description="smallest probability before renormalising"
     )
     neighbours: int = added_later(
-        0, "most similar questions that each one stays linked to; 0 keeps all pairs", ge=0
+        0,
+        "most similar questions that each one stays linked to; 0 keeps all pairs, or, of more "
+        f"questions than all_pairs_up_to, {SPARSE_NEIGHBOURS}",
+        ge=0,
     )
+    all_pairs_up_to: int = added_later(
+        ALL_PAIRS_ITEMS,
+        "up to this many questions all pairs are compared and kept; of more, all are compared and "
+        "each question keeps its most similar ones",
+        ge=0,
+    )
+
+    def links_kept(self, n_items: int) -> int:
+        """Return how many links each of so many questions keeps; 0 where all pairs are kept.
+
+        Examples
+        --------
+        >>> AffinitySettings().links_kept(20_000), AffinitySettings(neighbours=5).links_kept(30_000)
+        (0, 5)
+        """
+        if n_items <= self.all_pairs_up_to:
+            return 0
+        return self.neighbours or min(SPARSE_NEIGHBOURS, n_items - 1)
 
     @field_validator("temperature")
     @classmethod

@@ -11,9 +11,11 @@ from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 from scipy.stats import rankdata
 
 from harmony_utils.errors import InputError
+from harmony_utils.pairs import pair_quantiles, sample_pairs
 
 EXACT_ITEMS = 2048
 """Up to this many items, products are computed in double precision; above, in single."""
@@ -23,9 +25,6 @@ SUM_TOLERANCE = 0.05
 
 MEDIAN_SIMILARITY = 0.5
 """Similarity of the median pair under the ``"median"`` temperature (our choice)."""
-
-MAX_PAIRS = 500_000
-"""Agreement with given groups is estimated from at most this many pairs, drawn at random."""
 
 _TILE = 1024
 _ROW_CHUNK_ELEMENTS = 8_000_000
@@ -78,10 +77,10 @@ def jeffreys_divergence(
     >>> jeffreys_divergence(log_p).astype(float).round(3).tolist()
     [[0.0, 0.0, 3.516], [0.0, 0.0, 3.516], [3.516, 3.516, 0.0]]
     """
-    _check_distributions(log_probabilities, floor, block_size)
+    check_distributions(log_probabilities, floor, block_size)
     n_items, n_outcomes = log_probabilities.shape
     precision = np.float64 if n_items <= EXACT_ITEMS else np.float32
-    log_sums = _log_floored_sums(log_probabilities, floor)[:, None].astype(precision)
+    log_sums = log_floored_sums(log_probabilities, floor)[:, None].astype(precision)
     cross = np.zeros((n_items, n_items), dtype=precision)
     for start in range(0, n_outcomes, block_size):
         logs = np.array(log_probabilities[:, start : start + block_size], dtype=precision)
@@ -123,12 +122,11 @@ def median_temperature(divergence: np.ndarray) -> float:
     >>> round(median_temperature(np.array([[0.0, 2.0], [2.0, 0.0]])), 3)
     0.693
     """
-    n_items = _check_square(divergence, "divergence")
+    n_items = check_square(divergence, "divergence")
     if n_items < 2:
         raise InputError("divergence: a median needs at least two items; give more questions")
-    flat = np.ascontiguousarray(divergence).ravel()
-    off_diagonal = flat[1:].reshape(n_items - 1, n_items + 1)[:, :-1]
-    median = float(np.median(off_diagonal))
+    precision = np.result_type(divergence.dtype, np.float32).type
+    median = float(precision(pair_quantiles(divergence, [0.5])[0]))
     if not median > 0:
         raise InputError(
             "divergence: at least half of the pairs of questions have identical distributions, so "
@@ -138,22 +136,24 @@ def median_temperature(divergence: np.ndarray) -> float:
 
 
 def affinity_from_divergence(
-    divergence: np.ndarray, *, temperature: float | Literal["median"] = "median"
-) -> tuple[np.ndarray, float]:
+    divergence: np.ndarray | csr_array, *, temperature: float | Literal["median"] = "median"
+) -> tuple[np.ndarray | csr_array, float]:
     """Turn divergences into similarities, ``exp(-temperature / 2 * divergence)``.
 
     Parameters
     ----------
-    divergence : ndarray of shape (n_items, n_items)
-        Symmetric, at least 0, as returned by :func:`jeffreys_divergence`.
+    divergence : ndarray or csr_array of shape (n_items, n_items)
+        Symmetric, at least 0, as returned by :func:`jeffreys_divergence`, or what is left of it by
+        :func:`~harmony_utils.neighbours.nearest_divergences`: only stored pairs become similar.
     temperature : float or "median"
         A larger number makes everything less similar. ``"median"`` is :func:`median_temperature`:
-        take it unless results must share one number, as when models are compared.
+        take it unless results must share one number, as when models are compared. A sparse
+        divergence has no median, since what it lacks is large: give a number.
 
     Returns
     -------
-    affinity : ndarray of shape (n_items, n_items), float32
-        Between 0 and 1; 1 on the diagonal and for identical distributions.
+    affinity : ndarray or csr_array of shape (n_items, n_items), float32
+        Between 0 and 1; 1 on the diagonal and for identical distributions. Of the kind given.
     temperature : float
         The number used.
 
@@ -174,72 +174,27 @@ def affinity_from_divergence(
     >>> affinity.round(3).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
-    _check_square(divergence, "divergence")
-    if not divergence.min(initial=0.0) >= 0 or not np.isfinite(divergence.max(initial=0.0)):
+    check_square(divergence, "divergence")
+    values = divergence.data if issparse(divergence) else divergence
+    if not values.min(initial=0.0) >= 0 or not np.isfinite(values.max(initial=0.0)):
         raise InputError(
             "divergence: holds NaN, infinite or negative values; compute it with "
             "jeffreys_divergence, or mend the matrix"
         )
     if temperature == "median":
+        if issparse(divergence):
+            raise InputError(
+                "temperature 'median': the nearest items do not show the median pair; give a number"
+            )
         temperature = median_temperature(divergence)
     elif isinstance(temperature, (str, bool)) or not 0 < temperature < math.inf:
         raise InputError(f"temperature {temperature!r}: give a positive number or 'median'")
-    affinity = np.multiply(divergence, -float(temperature) / 2, dtype=np.float32)
+    affinity = np.multiply(values, -float(temperature) / 2, dtype=np.float32)
     np.exp(affinity, out=affinity)
+    if issparse(divergence):
+        places = divergence.indices, divergence.indptr
+        affinity = csr_array((affinity, *places), shape=divergence.shape)
     return affinity, float(temperature)
-
-
-def nearest_neighbours(affinity: np.ndarray, n_neighbours: int) -> np.ndarray:
-    """Keep each item's links to its most similar items and cut all others.
-
-    Parameters
-    ----------
-    affinity : ndarray of shape (n_items, n_items)
-        Symmetric; larger means more similar. The diagonal does not count.
-    n_neighbours : int
-        Links that each item chooses, at least 1 and fewer than there are items. A link stays if
-        either end chose it, so an item may keep more. Of equally similar items the first ones are
-        chosen.
-
-    Returns
-    -------
-    ndarray of shape (n_items, n_items)
-        The similarity of pairs that stay linked, 0 for others, and the diagonal as it was.
-        Symmetric. Items that nobody links fall into separate parts:
-        :func:`~harmony_utils.partition.spectral_partition` counts them and warns.
-
-    Raises
-    ------
-    InputError
-        If the affinity is not square or the number is out of range.
-
-    Notes
-    -----
-    The symmetric k-nearest-neighbour graph of von Luxburg (2007), weighted by similarity. Which
-    affinity the source of HARMONY clusters is not stated; all pairs is our default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> nearest_neighbours(np.array([[1, 0.9, 0.2], [0.9, 1, 0.3], [0.2, 0.3, 1]]), 1).tolist()
-    [[1.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 1.0]]
-    """
-    n_items = _check_square(affinity, "affinity")
-    if not 1 <= n_neighbours < n_items:
-        raise InputError(
-            f"neighbours {n_neighbours}: must lie between 1 and {n_items - 1}, one less than the "
-            f"{n_items} items; 0 in the settings keeps all pairs"
-        )
-    linked = np.zeros((n_items, n_items), dtype=bool)
-    for start in range(0, n_items, _TILE):
-        rows = -np.array(affinity[start : start + _TILE], dtype=np.float32)
-        own = np.arange(len(rows))
-        rows[own, start + own] = np.inf
-        chosen = np.argsort(rows, axis=1, kind="stable")[:, :n_neighbours]
-        linked[start + own[:, None], chosen] = True
-    linked |= linked.T
-    np.fill_diagonal(linked, True)
-    return np.where(linked, affinity, 0).astype(affinity.dtype, copy=False)
 
 
 def group_auc(
@@ -254,7 +209,7 @@ def group_auc(
     groups : sequence of hashable, length n_items
         Group of each item, e.g. its subject; items with None are left out.
     random_state : int
-        Seed of the sample of pairs where there are more than :data:`MAX_PAIRS`.
+        Seed of the sample of pairs; see :func:`~harmony_utils.pairs.sample_pairs`.
 
     Returns
     -------
@@ -276,7 +231,7 @@ def group_auc(
     >>> group_auc(np.ones((3, 3)), [None, None, None]) is None
     True
     """
-    n_items = _check_square(affinity, "affinity")
+    n_items = check_square(affinity, "affinity")
     if len(groups) != n_items:
         raise InputError(f"groups: {len(groups)} given for {n_items} items")
     numbers: dict[Hashable, int] = {}
@@ -284,13 +239,8 @@ def group_auc(
     known = np.flatnonzero(codes >= 0)
     if len(numbers) < 2:
         return None
-    if len(known) * (len(known) - 1) // 2 <= MAX_PAIRS:
-        one, other = (known[side] for side in np.triu_indices(len(known), 1))
-    else:
-        rng = np.random.default_rng(random_state)
-        first = rng.integers(len(known), size=MAX_PAIRS)
-        second = (first + rng.integers(1, len(known), size=MAX_PAIRS)) % len(known)
-        one, other = known[first], known[second]
+    pairs = sample_pairs(len(known), random_state=random_state)
+    one, other = (known[side] for side in pairs)
     same = codes[one] == codes[other]
     n_same = int(same.sum())
     if n_same in (0, len(same)):
@@ -300,7 +250,8 @@ def group_auc(
     return float(larger / (n_same * (len(same) - n_same)))
 
 
-def _check_distributions(log_probabilities: np.ndarray, floor: float, block_size: int) -> None:
+def check_distributions(log_probabilities: np.ndarray, floor: float, block_size: int) -> None:
+    """Refuse what has no rows of distributions, and settings out of range."""
     if log_probabilities.ndim != 2 or log_probabilities.shape[1] < 2:
         raise InputError(
             f"log-probabilities of shape {log_probabilities.shape}: give one row per question and "
@@ -315,7 +266,7 @@ def _check_distributions(log_probabilities: np.ndarray, floor: float, block_size
         raise InputError(f"block_size {block_size}: give a positive number of outcomes")
 
 
-def _log_floored_sums(log_probabilities: np.ndarray, floor: float) -> np.ndarray:
+def log_floored_sums(log_probabilities: np.ndarray, floor: float) -> np.ndarray:
     """Return the logarithm of each row's sum after flooring; refuse rows that are no distribution.
 
     Shape (n_items,), double precision. Rows are read in chunks, so a memory map stays on disk.
@@ -357,7 +308,8 @@ def _cross_to_divergence(cross: np.ndarray) -> None:
     np.fill_diagonal(cross, 0)
 
 
-def _check_square(matrix: np.ndarray, name: str) -> int:
+def check_square(matrix: np.ndarray | csr_array, name: str) -> int:
+    """Refuse what is not square; return the number of items."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{name} of shape {matrix.shape}: must be a square matrix over items")
-    return len(matrix)
+    return matrix.shape[0]

@@ -1,4 +1,4 @@
-"""What spectral clustering needs of an affinity: eigenvectors, k-means, silhouettes, parts."""
+"""What spectral clustering needs of an affinity: eigenvectors, k-means, silhouettes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.cluster import KMeans
 
@@ -16,58 +17,25 @@ from sklearn.cluster._spectral import cluster_qr, discretize
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from harmony_utils.errors import InputError
+from harmony_utils.graph import EDGE_FLOOR
 from harmony_utils.settings import AssignLabels
 
 DENSE_ITEMS = 2000
 """Up to this many items the eigenproblem is solved densely; above, by Lanczos iterations."""
 
-EDGE_FLOOR = 1e-10
-"""Similarities at or below this count as no connection: rounding hides anything smaller."""
-
-SAME_SIMILARITY = 1e-6
-"""An affinity whose pairs differ by no more than this has nothing to cluster."""
-
 _CHUNK = 512
 
 
-def check_affinity(affinity: np.ndarray) -> int:
-    """Refuse what cannot be clustered; return the number of items.
-
-    Raises
-    ------
-    InputError
-        Unless the affinity is a square matrix over at least three items, symmetric, finite and
-        non-negative, and not the same for all pairs.
-    """
-    if affinity.ndim != 2 or affinity.shape[0] != affinity.shape[1]:
-        raise InputError(f"affinity of shape {affinity.shape}: must be a square matrix over items")
-    n_items = len(affinity)
-    if n_items < 3:
-        raise InputError(f"affinity: clustering needs at least three items, has {n_items}")
-    for start in range(0, n_items, _CHUNK):
-        rows, mirrored = affinity[start : start + _CHUNK], affinity[:, start : start + _CHUNK].T
-        if not (np.isfinite(rows).all() and rows.min() >= 0):
-            raise InputError("affinity: holds NaN, infinite or negative values; mend the matrix")
-        if not np.allclose(rows, mirrored, rtol=1e-5, atol=1e-6):
-            raise InputError("affinity: is not symmetric; average it with its transpose")
-    flat = np.ascontiguousarray(affinity).ravel()
-    pairs = flat[1:].reshape(n_items - 1, n_items + 1)[:, :-1]
-    if pairs.max() - pairs.min() <= SAME_SIMILARITY:
-        raise InputError(
-            f"affinity: every pair of items has similarity {pairs.max():.3g}, so there are no "
-            "subdomains to find; check the predictions, or use a partition by subject"
-        )
-    return n_items
-
-
-def spectral_embedding(affinity: np.ndarray, *, n_components: int) -> tuple[np.ndarray, np.ndarray]:
+def spectral_embedding(
+    affinity: np.ndarray | csr_array, *, n_components: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the first eigenvectors of the normalised Laplacian; one call serves every k.
 
     Parameters
     ----------
-    affinity : ndarray of shape (n_items, n_items)
+    affinity : ndarray or csr_array of shape (n_items, n_items)
         Symmetric, non-negative. The diagonal does not count, except for an item similar to no
-        other, which then stands alone.
+        other, which then stands alone. In a sparse one, pairs that are not stored have 0.
     n_components : int
         Number of eigenvectors, at most ``n_items``.
 
@@ -92,7 +60,7 @@ def spectral_embedding(affinity: np.ndarray, *, n_components: int) -> tuple[np.n
     >>> spectral_embedding(np.kron(np.eye(2), np.ones((2, 2))), n_components=3)[0].round(6).tolist()
     [0.0, 0.0, 2.0]
     """
-    n_items = len(affinity)
+    n_items = affinity.shape[0]
     if not 1 <= n_components <= n_items:
         raise InputError(f"n_components {n_components}: must lie between 1 and the {n_items} items")
     own = affinity.diagonal().astype(np.float64)
@@ -101,7 +69,8 @@ def spectral_embedding(affinity: np.ndarray, *, n_components: int) -> tuple[np.n
     scale = 1 / np.sqrt(np.where(alone, 1, degrees))
     diagonal = np.where(alone, 1, 0)
     if n_items <= DENSE_ITEMS:
-        matrix = affinity * scale * scale[:, None]
+        dense = affinity.toarray() if issparse(affinity) else affinity
+        matrix = dense * scale * scale[:, None]
         np.fill_diagonal(matrix, diagonal)
         values, vectors = _largest(matrix, n_components)
     else:
@@ -126,7 +95,7 @@ def affinity_silhouette(affinity: np.ndarray, labels: np.ndarray) -> float:
     affinity : ndarray of shape (n_items, n_items)
         Symmetric similarities.
     labels : ndarray of shape (n_items,), int
-        Clusters 0 to k-1, none empty, k at least 2.
+        Cluster of each item; at least two different ones.
 
     Returns
     -------
@@ -139,6 +108,7 @@ def affinity_silhouette(affinity: np.ndarray, labels: np.ndarray) -> float:
     >>> affinity_silhouette(np.kron(np.eye(2), np.ones((2, 2))), np.array([0, 0, 1, 1]))
     1.0
     """
+    labels = np.unique(labels, return_inverse=True)[1]
     sizes = np.bincount(labels)
     members = np.eye(len(sizes), dtype=affinity.dtype)[labels]
     sums = (affinity @ members).astype(np.float64)
@@ -155,7 +125,11 @@ def affinity_silhouette(affinity: np.ndarray, labels: np.ndarray) -> float:
 
 
 def mean_silhouettes(
-    vectors: np.ndarray, solutions: dict[int, np.ndarray], similarity: np.ndarray | None
+    vectors: np.ndarray,
+    solutions: dict[int, np.ndarray],
+    similarity: np.ndarray | None,
+    *,
+    items: np.ndarray | None = None,
 ) -> dict[int, float]:
     """Return the mean silhouette of each solution; see :func:`affinity_silhouette`.
 
@@ -165,20 +139,24 @@ def mean_silhouettes(
         Eigenvectors, used where ``similarity`` is None.
     solutions : dict of int to ndarray
         Number of clusters asked for → labels from 0 without gaps.
-    similarity : ndarray of shape (n_items, n_items) or None
+    similarity : ndarray of shape (n_measured, n_measured) or None
         ``1 - similarity`` is the distance; None takes that of the rows of the first k vectors.
+    items : ndarray of shape (n_measured,), int, optional
+        Items that are measured, and that ``similarity`` is between; all if not given.
 
     Returns
     -------
     dict of int to float
         -1, the worst, where all items ended in one cluster, for which there is no silhouette.
     """
+    measured = slice(None) if items is None else items
     found = {}
-    for k, labels in solutions.items():
-        if labels.max() < 1:
+    for k, solution in solutions.items():
+        labels = solution[measured]
+        if len(np.unique(labels)) < 2:
             found[k] = -1.0
         elif similarity is None:
-            found[k] = float(silhouette_score(unit_rows(vectors[:, :k]), labels))
+            found[k] = float(silhouette_score(unit_rows(vectors[measured, :k]), labels))
         else:
             found[k] = affinity_silhouette(similarity, labels)
     return found
@@ -246,7 +224,7 @@ def assign_clusters(
 
 
 def cluster_affinity(
-    affinity: np.ndarray,
+    affinity: np.ndarray | csr_array,
     n_clusters: int,
     *,
     assign_labels: AssignLabels = "kmeans",
@@ -260,8 +238,8 @@ def cluster_affinity(
 
     Parameters
     ----------
-    affinity : ndarray of shape (n_items, n_items)
-        Must pass :func:`check_affinity`.
+    affinity : ndarray or csr_array of shape (n_items, n_items)
+        Must pass :func:`~harmony_utils.graph.check_affinity`.
     n_clusters : int
         At least 2, fewer than items.
     assign_labels, n_init, random_state
@@ -285,7 +263,7 @@ def cluster_affinity(
 
 
 def resample_agreement(
-    affinity: np.ndarray,
+    affinity: np.ndarray | csr_array,
     candidates: Sequence[int],
     *,
     n_resamples: int = 10,
@@ -297,8 +275,8 @@ def resample_agreement(
 
     Parameters
     ----------
-    affinity : ndarray of shape (n_items, n_items)
-        Must pass :func:`check_affinity`.
+    affinity : ndarray or csr_array of shape (n_items, n_items)
+        Must pass :func:`~harmony_utils.graph.check_affinity`.
     candidates : sequence of int
         Numbers of clusters, each at least 2 and below the items of a sample.
     n_resamples, share : int, float
@@ -326,7 +304,7 @@ def resample_agreement(
     >>> found[2], found[3] < 1
     (1.0, True)
     """
-    n_items, most = len(affinity), max(candidates)
+    n_items, most = affinity.shape[0], max(candidates)
     size = round(share * n_items)
     if not 2 <= most < size:
         raise InputError(
@@ -350,14 +328,14 @@ def resample_agreement(
 
 
 def central_items(
-    affinity: np.ndarray, labels: np.ndarray, *, n_items: int = 3
+    affinity: np.ndarray | csr_array, labels: np.ndarray, *, n_items: int = 3
 ) -> list[np.ndarray]:
     """Return the items most similar, on average, to the others of their subdomain.
 
     Parameters
     ----------
-    affinity : ndarray of shape (n_items, n_items)
-        Symmetric similarities.
+    affinity : ndarray or csr_array of shape (n_items, n_items)
+        Symmetric similarities; in a sparse one, pairs that are not stored have 0.
     labels : ndarray of shape (n_items,), int
         Subdomains 0 to k-1, none empty.
     n_items : int
@@ -402,25 +380,6 @@ def central_items(
     return found
 
 
-def connected_components(affinity: np.ndarray) -> int:
-    """Count the parts of the items that no similarity above :data:`EDGE_FLOOR` connects."""
-    unseen = np.ones(len(affinity), dtype=bool)
-    n_components = 0
-    while unseen.any():
-        n_components += 1
-        frontier = np.array([np.argmax(unseen)])
-        unseen[frontier] = False
-        while frontier.size and unseen.any():
-            reached = np.zeros(len(affinity), dtype=bool)
-            for start in range(0, len(frontier), _CHUNK):
-                reached |= (affinity[frontier[start : start + _CHUNK]] > EDGE_FLOOR).any(axis=0)
-                if reached[unseen].all():
-                    break
-            frontier = np.flatnonzero(reached & unseen)
-            unseen[frontier] = False
-    return n_components
-
-
 def _largest(matrix: np.ndarray, n_components: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenpairs of a symmetric matrix, rising.
 
@@ -439,7 +398,7 @@ def _largest(matrix: np.ndarray, n_components: int) -> tuple[np.ndarray, np.ndar
 
 
 def _lanczos(
-    affinity: np.ndarray, scale: np.ndarray, diagonal: np.ndarray, n_components: int
+    affinity: np.ndarray | csr_array, scale: np.ndarray, diagonal: np.ndarray, n_components: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenpairs, rising, without a second matrix of the affinity's size."""
     single = affinity.astype(np.float32, copy=False)
@@ -449,7 +408,7 @@ def _lanczos(
         product = single @ (scale * vector).astype(np.float32)
         return scale * product + diagonal * vector
 
-    start = np.random.default_rng(0).normal(size=len(affinity))
+    start = np.random.default_rng(0).normal(size=affinity.shape[0])
     operator = LinearOperator(affinity.shape, matvec=multiply, dtype=np.float64)
     values, vectors = eigsh(
         operator, k=n_components, which="LA", v0=start, tol=1e-6, ncv=max(64, 3 * n_components)

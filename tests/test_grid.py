@@ -123,6 +123,15 @@ def test_what_a_job_needs_comes_from_the_catalogue():
     ]
 
 
+def test_memory_does_not_grow_with_the_pairs_beyond_all_pairs(tmp_path):
+    config = {"models": ["smollm2-135m"], "benchmarks": ["mmlu"]}
+    whole = read_grid(write_config(tmp_path, **config)).matrix_mb("mmlu")
+    few = {"affinity": {"all_pairs_up_to": 1000}}
+    links = read_grid(write_config(tmp_path, **config, settings=few)).matrix_mb("mmlu")
+    assert whole > 24 * 14_042**2 / 1e6
+    assert links < 2600
+
+
 # the workflow, with notebooks that only call the package ------------------------------------
 
 

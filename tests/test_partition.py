@@ -12,6 +12,8 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from harmony_utils import spectral
 from harmony_utils.errors import InputError
+from harmony_utils.graph import connected_components
+from harmony_utils.neighbours import nearest_neighbours
 from harmony_utils.partition import (
     Partition,
     canonical_labels,
@@ -20,10 +22,8 @@ from harmony_utils.partition import (
     random_partition,
     spectral_partition,
 )
-from harmony_utils.similarity import nearest_neighbours
 from harmony_utils.spectral import (
     affinity_silhouette,
-    connected_components,
     spectral_embedding,
 )
 

@@ -16,6 +16,7 @@ from harmony_utils import scoring
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import harmony
 from harmony_utils.multiverse import UNDEFINED
+from harmony_utils.neighbours import nearest_neighbours
 from harmony_utils.partition import spectral_partition
 from harmony_utils.reading import sensitivity_reading
 from harmony_utils.sensitivity import choice_table, multiverse, summarise, value_table
@@ -28,7 +29,6 @@ from harmony_utils.settings import (
 from harmony_utils.similarity import (
     affinity_from_divergence,
     median_temperature,
-    nearest_neighbours,
 )
 from harmony_utils.specifications import CHOICES, Specification, changed_choices, specifications
 from harmony_utils.stages import open_audit

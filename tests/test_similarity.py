@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from harmony_utils import similarity
+from harmony_utils import pairs, similarity
 from harmony_utils.errors import InputError
+from harmony_utils.neighbours import nearest_neighbours
 from harmony_utils.similarity import (
     affinity_from_divergence,
     group_auc,
     jeffreys_divergence,
     median_temperature,
-    nearest_neighbours,
 )
 
 
@@ -197,8 +197,8 @@ def test_group_auc_needs_both_kinds_of_pairs(groups):
 
 
 def test_group_auc_on_a_sample_of_pairs(monkeypatch):
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 300)
     affinity, groups = np.kron(np.eye(2), np.ones((50, 50))), ["a"] * 50 + ["b"] * 50
-    monkeypatch.setattr(similarity, "MAX_PAIRS", 300)
     assert group_auc(affinity, groups) == 1.0
 
 

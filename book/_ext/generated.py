@@ -7,6 +7,7 @@ Each directive takes one argument and puts Markdown in its place:
 - ``benchmark-licences offline`` or ``hub``: their licences and papers;
 - ``model-table offline``, ``hub`` or ``rules``: the catalogue of models, and what answers without
   one;
+- ``size-table sparse_affinity``: time and memory by number of questions, as recorded;
 - ``package-docstring MODULE: HEADING``: one section of a module's docstring.
 
 For the API page it also lets docstrings name a function without the module it is defined in, as
@@ -32,8 +33,10 @@ from harmony_utils.respondents import PREFIX, list_respondents
 from harmony_utils.scoring.catalogue import list_models
 from harmony_utils.settings import AuditSettings
 from harmony_utils.sources import list_benchmarks
+from harmony_utils.stages import recorded_sparse_affinity
 
 _kept: dict[str, list[str]] = {}
+_RECORDED = {"sparse_affinity": recorded_sparse_affinity}
 _SIGNS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 
 
@@ -124,6 +127,24 @@ def model_table(where: str) -> str:
     return _table([*names, "licence", "note"], rows)
 
 
+def size_table(name: str) -> str:
+    """Return one row per way and size: questions, vocabulary, minutes of one core, memory."""
+    found = _RECORDED[name]()
+    rows = [
+        [
+            row.route + (f", {row.neighbours}" if row.neighbours else ""),
+            f"{row.n_items:,}",
+            f"{row.n_outcomes:,}",
+            f"{row.seconds_divergence / 60:.1f}",
+            f"{row.seconds_clustering / 60:.1f}",
+            f"{row.peak_mb / 1000:.1f}",
+        ]
+        for row in found[found["part"] == "size"].itertuples()
+    ]
+    names = ["kept", "questions", "vocabulary", "affinity (min)", "clustering (min)", "GB"]
+    return _table(names, rows)
+
+
 def package_docstring(argument: str) -> str:
     """Return the section ``HEADING`` of a module's docstring, as reStructuredText in a fence."""
     module, _, heading = (part.strip() for part in argument.partition(":"))
@@ -143,6 +164,7 @@ WRITERS = {
     "benchmark-table": benchmark_table,
     "benchmark-licences": benchmark_licences,
     "model-table": model_table,
+    "size-table": size_table,
     "package-docstring": package_docstring,
 }
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from harmony_utils.errors import InputError
+from harmony_utils.pairs import sample_pairs
 from harmony_utils.partition import Partition
 from harmony_utils.plots.style import (
     BLUE,
@@ -320,13 +321,7 @@ def _named(table: pd.DataFrame) -> Iterator[Any]:
 
 def _pairs(matrix: np.ndarray) -> np.ndarray:
     """Return the values of pairs of different items, at most :data:`MAX_PAIRS` of them."""
-    n_items = len(matrix)
-    if n_items * (n_items - 1) // 2 <= MAX_PAIRS:
-        return matrix[np.triu_indices(n_items, 1)].astype(float)
-    rng = np.random.default_rng(0)
-    one = rng.integers(n_items, size=MAX_PAIRS)
-    other = (one + rng.integers(1, n_items, size=MAX_PAIRS)) % n_items
-    return matrix[one, other].astype(float)
+    return matrix[sample_pairs(len(matrix), max_pairs=MAX_PAIRS)].astype(float)
 
 
 def _mark_blocks(axes: Axes, groups: np.ndarray) -> None:

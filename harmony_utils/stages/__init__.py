@@ -23,6 +23,7 @@ from harmony_utils.stages.results import (
     recorded_calibration,
     recorded_difficulty_calibration,
     recorded_false_alarms,
+    recorded_sparse_affinity,
 )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "recorded_difficulty_calibration",
     "recorded_false_alarms",
     "recorded_panel",
+    "recorded_sparse_affinity",
     "run_answers",
     "save_filling",
 ]

@@ -17,6 +17,7 @@ from harmony_utils.files import read_json, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.items import Benchmark
 from harmony_utils.naming import SubdomainName
+from harmony_utils.neighbours import nearest_neighbours
 from harmony_utils.partition import Partition, group_numbers
 from harmony_utils.predictions import Predictions
 from harmony_utils.rebalance import BalancedAccuracy
@@ -37,9 +38,9 @@ from harmony_utils.settings import (
     StageSettings,
     stage_settings,
 )
-from harmony_utils.similarity import affinity_from_divergence, nearest_neighbours
+from harmony_utils.similarity import affinity_from_divergence
 from harmony_utils.sources import load_benchmark
-from harmony_utils.stages import stratified
+from harmony_utils.stages import sparse, stratified
 from harmony_utils.stages.compute import COMPUTE
 from harmony_utils.stages.results import Affinity, Rebalancing, Scaling, Sensitivity
 from harmony_utils.stages.variants import VARIANT_STEPS, ensure_variants, sensitivity_inputs
@@ -158,6 +159,7 @@ class Audit:
     def configure(self, settings: AuditSettings) -> Audit:
         """Set the settings of all stages; returns the audit itself."""
         self._settings = {stage: getattr(settings, self.section(stage)) for stage in SECTIONS}
+        self._require_pairs("harmony")
         return self
 
     def settings(self, stage: str) -> Any:
@@ -180,6 +182,8 @@ class Audit:
         identity = self.settings(step.stage).identity()
         if step.fields is not None:
             identity = {field: identity[field] for field in step.fields}
+        if name == "divergence" and self.links_kept:
+            identity["links_kept"] = self.links_kept
         inputs: dict[str, Any] = {need: self.run.hashes(need) for need in step.needs}
         if not step.needs:
             inputs = {"identity": self.identity}
@@ -204,6 +208,7 @@ class Audit:
         """Make a step's files be there: reuse, adopt a recorded result, or compute."""
         if name != "predictions":
             self.require_distributions()
+        self._require_pairs(name)
         for need in STEPS[name].needs:
             self.ensure(need)
         if name == "sensitivity":
@@ -228,7 +233,7 @@ class Audit:
             name == "harmony" and self.settings("harmony").recluster
         ):
             self.divergence()
-        files = [file for file in step.files if not (self.is_rule and file == "distributions.npy")]
+        files, stale = self._files(name)
         with self.run.lock():
             self._introduce()
             started = time.monotonic()
@@ -241,8 +246,31 @@ class Audit:
                 settings=self.settings(step.stage).model_dump(mode="json"),
                 seconds=round(time.monotonic() - started, 2),
             )
+        for file in stale:
+            self.run.path(file).unlink(missing_ok=True)
         unfinished = "parts" if name == "predictions" else f"parts-{name}"
         shutil.rmtree(self.run.path(unfinished), ignore_errors=True)
+
+    def _files(self, name: str) -> tuple[list[str], tuple[str, ...]]:
+        """Return the files a step writes here, and those of its other form that it outdates."""
+        files = STEPS[name].files
+        if name == "divergence":
+            nearest = (sparse.NEAREST, sparse.SAMPLE)
+            return (list(nearest), files) if self.links_kept else (list(files), nearest)
+        return [file for file in files if not (self.is_rule and file == "distributions.npy")], ()
+
+    @property
+    def links_kept(self) -> int:
+        """Links that each question keeps where there are too many for all pairs; else 0."""
+        return self.settings("affinity").links_kept(len(self.benchmark))
+
+    def _require_pairs(self, name: str) -> None:
+        """Refuse early what takes all pairs where they are not kept."""
+        if name == "sensitivity" or name in VARIANT_STEPS.values():
+            sample = "run it on a sample, e.g. --limit 2000"
+            sparse.needs_all_pairs(self, "the sensitivity analysis", sample)
+        if name == "harmony" and self.settings("harmony").recluster:
+            sparse.needs_all_pairs(self, "harmony.recluster", "set it to 0")
 
     def require_distributions(self) -> None:
         """Refuse a respondent that is a rule, for what takes a distribution over a vocabulary.
@@ -307,22 +335,27 @@ class Audit:
         return np.load(path, mmap_mode="r")
 
     def affinity(self, **settings: Any) -> Affinity:
-        """Return the predictive similarity of every pair of items."""
+        """Return the predictive similarity of every pair of items, or of the most similar ones."""
         self._set("affinity", settings)
         self.ensure("affinity")
         divergence = self.divergence()
         temperature = read_json(self.run.path("affinity.json"))["temperature"]
+        if self.links_kept:
+            return sparse.load_affinity(self, temperature=temperature)
         similarity, _ = affinity_from_divergence(divergence, temperature=temperature)
         neighbours = self.settings("affinity").neighbours
         linked = nearest_neighbours(similarity, neighbours) if neighbours else similarity
-        return Affinity(divergence, linked, temperature, similarity)
+        return Affinity(divergence, linked, temperature, similarity, np.arange(len(divergence)))
 
     def divergence(self) -> np.ndarray:
-        """Return Jeffreys divergences, shape (n_items, n_items), float32, memory-mapped."""
-        path = self.run.path("divergence.npy")
-        if not path.exists():
+        """Return Jeffreys divergences, shape (n_items, n_items), float32, memory-mapped.
+
+        Of more items than ``all_pairs_up_to``, those between the items of a sample.
+        """
+        files, _ = self._files("divergence")
+        if not all(self.run.path(file).exists() for file in files):
             self.compute("divergence")
-        return np.load(path, mmap_mode="r")
+        return np.load(self.run.path(files[-1]), mmap_mode="r")
 
     def clustering(self, **settings: Any) -> Partition:
         """Return the induced subdomains."""

@@ -17,6 +17,7 @@ from harmony_utils.errors import InputError, RefusedError
 from harmony_utils.files import content_hash, json_values, write_atomically, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.logs import Import, Run
+from harmony_utils.pairs import refuse_too_many
 from harmony_utils.partition import (
     Partition,
     group_numbers,
@@ -294,6 +295,8 @@ def option_distributions(predictions: Predictions) -> np.ndarray:
 def option_partition(predictions: Predictions, settings: AuditSettings) -> Partition:
     """Cluster items by their probabilities over options; see the warning that audits print."""
     rows = option_distributions(predictions)
+    if settings.affinity.links_kept(len(rows)):
+        refuse_too_many(len(rows), "subdomains by options")
     divergence = jeffreys_divergence(rows, floor=settings.affinity.floor)
     affinity, _ = affinity_from_divergence(divergence, temperature=settings.affinity.temperature)
     return spectral_partition(affinity, **settings.clustering.model_dump())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from harmony_utils.rebalance import BalancedAccuracy, kept_items
 from harmony_utils.runs import recorded_folder
@@ -14,24 +15,33 @@ from harmony_utils.runs import recorded_folder
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
-    """Predictive similarity of every pair of items.
+    """Predictive similarity of items: of every pair, or of a sample and of the nearest ones.
 
     Parameters
     ----------
-    divergence : ndarray of shape (n_items, n_items), float32
-        Jeffreys divergences.
-    affinity : ndarray of shape (n_items, n_items), float32
-        Similarities in 0..1, diagonal 1; with ``neighbours``, 0 where a link was cut.
+    divergence : ndarray of shape (n_measured, n_measured), float32
+        Jeffreys divergences between ``items``.
+    affinity : ndarray or csr_array of shape (n_items, n_items), float32
+        Similarities of all items in 0..1, diagonal 1; with ``neighbours``, 0 where a link was cut.
+        Sparse where there are more items than ``all_pairs_up_to``.
     temperature : float
         The temperature used.
-    similarity : ndarray of shape (n_items, n_items), float32
-        The same before links were cut.
+    similarity : ndarray of shape (n_measured, n_measured), float32
+        Similarities between ``items``, before links were cut.
+    items : ndarray of shape (n_measured,), int
+        All items, or a random sample where there are more than ``all_pairs_up_to``.
     """
 
     divergence: np.ndarray
-    affinity: np.ndarray
+    affinity: np.ndarray | csr_array
     temperature: float
     similarity: np.ndarray
+    items: np.ndarray
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether ``divergence`` and ``similarity`` are those of a sample of the items."""
+        return len(self.items) < self.affinity.shape[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +114,21 @@ class Sensitivity:
 
     table: pd.DataFrame
     summary: dict[str, Any]
+
+
+def recorded_sparse_affinity() -> pd.DataFrame:
+    """Return what keeping only the nearest questions loses and saves, against all pairs.
+
+    Returns
+    -------
+    DataFrame
+        From ``benchmarks/sparse_affinity.py``. Rows whose ``part`` is ``compare`` are of one sample
+        of questions: ``route`` and ``neighbours``, the subdomains and HARMONY found, and their
+        agreement with those of all pairs (``ami``, ``ari``; ``…_same_number`` where both have as
+        many subdomains as all pairs give). Rows of part ``size`` have seconds of one core and the
+        peak memory of the process in MB, file pages included. 0 neighbours are all pairs.
+    """
+    return pd.read_csv(recorded_folder() / "sparse_affinity.csv")
 
 
 def recorded_calibration() -> pd.DataFrame:
