@@ -39,8 +39,25 @@ def table(frame: pd.DataFrame, *, index: bool = False, digits: int = 3) -> None:
         html = frame.to_html(
             index=index, border=0, float_format=f"{{:.{digits}f}}".format, na_rep="–"
         )
+    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
+    html = _aligned(html, [False] * (index * frame.index.nlevels) + numeric)
     plain = frame.to_string(index=index, float_format=f"{{:.{digits}f}}".format, na_rep="–")
     display({"text/html": html, "text/plain": plain}, raw=True)
+
+
+def _aligned(html: str, numeric: list[bool]) -> str:
+    """Put numbers to the right and text to the left, heads as what stands below them."""
+    lines, column = [], 0
+    for line in html.splitlines():
+        start = line.lstrip()[:4]
+        if start.startswith("<tr"):
+            column = 0
+        elif start in ("<th>", "<td>") and column < len(numeric):
+            side = "right" if numeric[column] else "left"
+            line = line.replace(start, f'{start[:3]} style="text-align: {side};">', 1)
+            column += 1
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def quote(text: str, *, limit: int = 120) -> str:

@@ -37,6 +37,15 @@ def test_a_table_escapes_text_and_rounds_numbers(shown):
     html = shown[0]["text/html"]
     assert "&lt;b&gt; $5" in html
     assert "mathjax_ignore" in html
-    assert "<td>0.123</td>" in html
-    assert "<td>–</td>" in html
+    assert ">0.123</td>" in html
+    assert ">–</td>" in html
     assert "0.123" in shown[0]["text/plain"]
+
+
+def test_heads_stand_over_what_is_below_them_text_left_and_numbers_right(shown):
+    frame = pd.DataFrame({"name": ["a\n<td>b"], "n": [3], "share": [np.nan]}, index=["row"])
+    text.table(frame, index=True)
+    html = shown[0]["text/html"]
+    sides = [line.partition("text-align: ")[2].split(";")[0] for line in html.splitlines()]
+    cells = [side for side, line in zip(sides, html.splitlines(), strict=True) if "<t" in line]
+    assert [side for side in cells if side] == ["right", *["left", "left", "right", "right"] * 2]
