@@ -37,6 +37,9 @@ class Prompt:
         One text an option, read between prefix and continuation and not scored, or empty. With
         leads the options may stand in what is read and share one continuation (partial
         evaluation, as of WinoGrande).
+    choices : tuple of str
+        Text of each option by whose length log-likelihoods are divided, where it is not the item's
+        own option: a letter that stands for it, for instance.
 
     Examples
     --------
@@ -47,11 +50,16 @@ class Prompt:
     prefix: str
     continuations: tuple[str, ...]
     leads: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.leads and len(self.leads) != len(self.continuations):
             raise InputError(
                 f"prompt: {len(self.leads)} leads for {len(self.continuations)} continuations"
+            )
+        if self.choices and len(self.choices) != len(self.continuations):
+            raise InputError(
+                f"prompt: {len(self.choices)} choices for {len(self.continuations)} continuations"
             )
 
     @property

@@ -13,6 +13,7 @@ import pytest
 from harmony_utils import grid, hub
 from harmony_utils.errors import InputError
 from harmony_utils.items import Benchmark, Item, Prompt
+from harmony_utils.logs import import_logs
 from harmony_utils.scoring import load_model, score
 from harmony_utils.settings import PredictionsSettings
 from harmony_utils.sources import lm_eval as source
@@ -181,6 +182,27 @@ def test_a_token_over_the_border_is_scored_here_and_flagged(task, model):
         assert ours[1] == pytest.approx(theirs[1], rel=1e-4)
 
 
+def test_keys_are_those_of_the_same_questions_in_the_logs_of_the_harness(task, model, tmp_path):
+    for name, settings in {
+        "cloze": {},
+        "letters": {
+            "doc_to_text": "{{question}}\n{% for o in options %}{{'ABCD'[loop.index0]}}. {{o}}\n"
+            "{% endfor %}Answer:",
+            "doc_to_choice": "{{['A', 'B', 'C', 'D'][:options|length]}}",
+        },
+    }.items():
+        path = task(name, **settings)
+        samples, _ = harness_run(model, path, num_fewshot=1)
+        log = tmp_path / f"samples_{name}_2026-01-02T03-04-05.jsonl"
+        log.write_text("".join(json.dumps(row, default=str) + "\n" for row in samples))
+        (run,) = import_logs([str(log)]).runs
+        benchmark = load_benchmark(f"lm-eval:{path}?num_fewshot=1")
+        assert run.predictions.table["key"].tolist() == benchmark.keys()
+        assert benchmark.items[0].options == tuple(
+            json.loads((path.parent / "items.jsonl").read_text().splitlines()[0])["options"]
+        )
+
+
 # what becomes an item -------------------------------------------------------------------------
 
 
@@ -191,9 +213,9 @@ def test_items_are_the_documents_and_samples_keep_their_examples(task):
     item = benchmark.items[3]
     assert item.options == tuple(row["options"])
     assert item.gold == row["gold"]
-    assert item.question == f"Question: {row['question']}\nAnswer:"
+    assert item.question == row["question"]
     assert item.prompt.prefix.startswith("Choose.\n\nQuestion: ")
-    assert item.prompt.prefix.endswith(item.question)
+    assert item.prompt.prefix.endswith(f"Question: {item.question}\nAnswer:")
     assert item.prompt.prefix.count("Question: ") == 3
     assert item.prompt.continuations == tuple(f" {option}" for option in item.options)
     assert benchmark.split == "validation"

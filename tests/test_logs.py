@@ -20,11 +20,11 @@ from harmony_utils.cli import main
 from harmony_utils.errors import InputError, RefusedError
 from harmony_utils.logs import common_items, import_logs, read_logs
 from harmony_utils.logs import streams as streams_module
-from harmony_utils.logs.documents import last_question
 from harmony_utils.logs.gold import read_gold, recompute
 from harmony_utils.logs.sources import Source, find_sources
 from harmony_utils.logs.streams import JsonText, json_lines, open_bytes
 from harmony_utils.predictions import Predictions
+from harmony_utils.sources.documents import last_question
 
 LOGS = Path(__file__).parent / "data" / "logs"
 NEW, OLD, MIDDLE = LOGS / "lm_eval_0.4.13", LOGS / "lm_eval_0.4.2", LOGS / "lm_eval_0.4.8"

@@ -15,7 +15,7 @@ import torch
 
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json, write_array, write_atomically, write_json
-from harmony_utils.items import Benchmark
+from harmony_utils.items import Benchmark, Item
 from harmony_utils.predictions import SCHEMA, Predictions, choose
 from harmony_utils.progress import progress
 from harmony_utils.scoring.forward import (
@@ -198,10 +198,7 @@ def _assemble(
     settings: PredictionsSettings,
 ) -> Predictions:
     """Join scored rows and items into the canonical table."""
-    scored_text = [
-        item.options if settings.format == "cloze" else tuple(LETTERS[: len(item.options)])
-        for item in benchmark.items
-    ]
+    scored_text = [_lengths_of(item, settings) for item in benchmark.items]
     table = pd.DataFrame(
         {
             "key": benchmark.keys(),
@@ -236,6 +233,13 @@ def _assemble(
         [*flags, "tie"] if tie else flags for flags, tie in zip(table["flags"], tied, strict=True)
     ]
     return Predictions(table, meta)
+
+
+def _lengths_of(item: Item, settings: PredictionsSettings) -> tuple[str, ...]:
+    """Return the texts by whose length log-likelihoods are divided."""
+    if item.prompt is not None and item.prompt.choices:
+        return item.prompt.choices
+    return item.options if settings.format == "cloze" else tuple(LETTERS[: len(item.options)])
 
 
 def _join(path: Path, arrays: list[np.ndarray]) -> None:

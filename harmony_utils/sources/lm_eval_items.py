@@ -5,19 +5,24 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import string
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harmony_utils.errors import InputError
 from harmony_utils.files import content_hash
 from harmony_utils.items import Item, Prompt
 from harmony_utils.sources.convert import read_text
+from harmony_utils.sources.documents import last_question, option_texts, passage_of, question_of
 from harmony_utils.sources.spec import Spec
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
     from lm_eval.api.task import ConfigurableTask
+
+LETTERS = frozenset(string.ascii_uppercase)
 
 
 def task_items(name: str, task: ConfigurableTask, *, spec: Spec, among_others: bool) -> list[Item]:
@@ -75,20 +80,33 @@ def _item(
     task: ConfigurableTask, requests: Sequence[Instance], place: str, **about: str | None
 ) -> Item:
     doc = requests[0].doc
-    options = task.doc_to_choice(doc)
+    choices = task.doc_to_choice(doc)
     # further requests, without context, only serve acc_mutual_info
-    pairs = [request.args[:2] for request in requests[: len(options)]]
-    question = task.doc_to_target(doc) if task.multiple_input else task.doc_to_text(doc)
+    pairs = [request.args[:2] for request in requests[: len(choices)]]
+    fields = doc if isinstance(doc, dict) else dict(doc)
+    options = _options(fields, choices, several_contexts=task.multiple_input)
+    prompt = _prompt(pairs)
     try:
         return Item(
-            question=str(question),
+            question=question_of(fields) or last_question(pairs[0][0]),
+            passage=passage_of(fields) or None,
             options=tuple(options),
-            gold=_gold(task, doc, options),
-            prompt=_prompt(pairs),
+            gold=_gold(task, doc, choices),
+            prompt=prompt if options == choices else replace(prompt, choices=tuple(choices)),
             **about,
         )
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
+
+
+def _options(doc: dict[str, Any], choices: list[str], *, several_contexts: bool) -> list[str]:
+    """Return the options as a person reads them, as they are also read from the harness's logs.
+
+    Where letters are scored, or the options stand in the contexts, the document may hold the texts.
+    """
+    letters = all(text.strip("(). ") in LETTERS for text in choices)
+    texts = option_texts(doc) if letters or several_contexts else []
+    return texts if len(texts) == len(choices) else choices
 
 
 def _prompt(pairs: Sequence[tuple[str, str]]) -> Prompt:

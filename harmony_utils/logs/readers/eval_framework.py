@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from harmony_utils.logs.converting import convert_rows
-from harmony_utils.logs.documents import last_question, spelled_out
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, source_rows
 from harmony_utils.logs.sources import read_beside as beside
 from harmony_utils.logs.values import benchmark_and_subject, log_value, number
+from harmony_utils.sources.documents import last_question, spelled_out
 
 NAME = "eval-framework"
 

@@ -13,13 +13,6 @@ from typing import Any
 
 from harmony_utils.logs.cells import dig
 from harmony_utils.logs.converting import convert_rows
-from harmony_utils.logs.documents import (
-    lettered_options,
-    option_labels,
-    option_texts,
-    passage_of,
-    question_of,
-)
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, read_beside
@@ -29,6 +22,13 @@ from harmony_utils.logs.values import (
     number,
     plain_text,
     subject_of,
+)
+from harmony_utils.sources.documents import (
+    lettered_options,
+    option_labels,
+    option_texts,
+    passage_of,
+    question_of,
 )
 
 NAME = "evalscope"

@@ -14,7 +14,6 @@ import pyarrow as pa
 from harmony_utils.errors import InputError
 from harmony_utils.logs.cells import cell, dig
 from harmony_utils.logs.details import Detail, header_of, row_of
-from harmony_utils.logs.documents import last_question
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source
 from harmony_utils.logs.streams import (
@@ -24,6 +23,7 @@ from harmony_utils.logs.streams import (
     parquet_columns,
     parquet_rows,
 )
+from harmony_utils.sources.documents import last_question
 
 NAME = "lighteval"
 

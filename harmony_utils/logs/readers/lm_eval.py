@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from harmony_utils.errors import InputError
-from harmony_utils.logs.documents import (
+from harmony_utils.logs.gold import read_gold
+from harmony_utils.logs.rows import Flag, LogHeader, LogRow
+from harmony_utils.logs.sources import Source
+from harmony_utils.logs.streams import JsonText, json_lines, open_bytes
+from harmony_utils.sources.documents import (
     last_question,
     option_labels,
     option_texts,
     passage_of,
     question_of,
 )
-from harmony_utils.logs.gold import read_gold
-from harmony_utils.logs.rows import Flag, LogHeader, LogRow
-from harmony_utils.logs.sources import Source
-from harmony_utils.logs.streams import JsonText, json_lines, open_bytes
 
 NAME = "lm-eval"
 

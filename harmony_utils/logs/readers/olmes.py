@@ -15,11 +15,11 @@ from typing import Any
 from harmony_utils.errors import InputError
 from harmony_utils.logs.cells import dig
 from harmony_utils.logs.converting import convert_rows
-from harmony_utils.logs.documents import option_texts, passage_of, question_of, spelled_out
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, read_beside, source_rows
 from harmony_utils.logs.values import benchmark_and_subject, log_value, number, subject_of
+from harmony_utils.sources.documents import option_texts, passage_of, question_of, spelled_out
 
 NAME = "olmes"
 

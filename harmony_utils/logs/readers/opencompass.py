@@ -16,7 +16,6 @@ from typing import Any
 
 from harmony_utils.errors import InputError
 from harmony_utils.logs.converting import convert_one
-from harmony_utils.logs.documents import lettered_options, spelled_out
 from harmony_utils.logs.gold import read_gold
 from harmony_utils.logs.rows import Flag, LogHeader, LogRow
 from harmony_utils.logs.sources import Source, read_beside, source_rows
@@ -28,6 +27,7 @@ from harmony_utils.logs.values import (
     number,
     plain_text,
 )
+from harmony_utils.sources.documents import lettered_options, spelled_out
 
 NAME = "opencompass"
 _LABEL = "label: "
