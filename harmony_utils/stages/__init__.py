@@ -20,7 +20,7 @@ from harmony_utils.stages.results import (
     Scaling,
     Sensitivity,
     recorded_calibration,
-    recorded_sparse_affinity,
+    recorded_large_affinity,
 )
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "recorded_about",
     "recorded_benchmarks",
     "recorded_calibration",
+    "recorded_large_affinity",
     "recorded_panel",
-    "recorded_sparse_affinity",
     "run_answers",
 ]
