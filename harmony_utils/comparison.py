@@ -11,10 +11,10 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from harmony_utils.errors import InputError
+from harmony_utils.graph import AnyAffinity, among
 from harmony_utils.harmony import harmony
 from harmony_utils.pairs import refuse_too_many
 from harmony_utils.partition import TINY_SIZE, canonical_labels
@@ -213,7 +213,7 @@ def shared_affinity(affinities: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def resample_stability(
-    affinity: np.ndarray | csr_array,
+    affinity: AnyAffinity,
     n_clusters: int,
     *,
     n_resamples: int = 20,
@@ -226,7 +226,7 @@ def resample_stability(
 
     Parameters
     ----------
-    affinity : ndarray or csr_array of shape (n_items, n_items)
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
         Symmetric similarities.
     n_clusters : int
         Number of subdomains, the same in every resample.
@@ -283,7 +283,7 @@ def resample_stability(
     for run in runs:
         drawn = np.sort(rng.choice(n_items, size, replace=False))
         run[drawn] = cluster_affinity(
-            affinity[np.ix_(drawn, drawn)],
+            among(affinity, drawn),
             n_clusters,
             assign_labels=assign_labels,
             n_init=n_init,

@@ -6,9 +6,11 @@ import numpy as np
 from scipy.sparse import csgraph, csr_array, issparse
 
 from harmony_utils.errors import InputError
+from harmony_utils.landmarks import LandmarkAffinity
+from harmony_utils.similarity import EDGE_FLOOR
 
-EDGE_FLOOR = 1e-10
-"""Similarities at or below this count as no connection: rounding hides anything smaller."""
+AnyAffinity = np.ndarray | csr_array | LandmarkAffinity
+"""What can be clustered: all pairs, those that are stored, or factors through landmarks."""
 
 SAME_SIMILARITY = 1e-6
 """An affinity whose pairs differ by no more than this has nothing to cluster."""
@@ -18,8 +20,8 @@ _NOT_FINITE = "affinity: holds NaN, infinite or negative values; mend the matrix
 _NOT_SYMMETRIC = "affinity: is not symmetric; average it with its transpose"
 
 
-def check_affinity(affinity: np.ndarray | csr_array) -> int:
-    """Refuse what cannot be clustered, dense or sparse; return the number of items.
+def check_affinity(affinity: AnyAffinity) -> int:
+    """Refuse what cannot be clustered; return the number of items.
 
     Raises
     ------
@@ -27,12 +29,14 @@ def check_affinity(affinity: np.ndarray | csr_array) -> int:
         Unless the affinity is a square matrix over at least three items, symmetric, finite and
         non-negative, and not the same for all pairs.
     """
-    if affinity.ndim != 2 or affinity.shape[0] != affinity.shape[1]:
+    if len(affinity.shape) != 2 or affinity.shape[0] != affinity.shape[1]:
         raise InputError(f"affinity of shape {affinity.shape}: must be a square matrix over items")
     n_items = affinity.shape[0]
     if n_items < 3:
         raise InputError(f"affinity: clustering needs at least three items, has {n_items}")
-    if issparse(affinity):
+    if isinstance(affinity, LandmarkAffinity):
+        low, high = affinity.lowest, affinity.highest
+    elif issparse(affinity):
         low, high = _checked_range(affinity)
     else:
         _check_values(affinity)
@@ -47,8 +51,18 @@ def check_affinity(affinity: np.ndarray | csr_array) -> int:
     return n_items
 
 
-def connected_components(affinity: np.ndarray | csr_array) -> int:
-    """Count the parts of the items that no similarity above :data:`EDGE_FLOOR` connects."""
+def among(affinity: AnyAffinity, items: np.ndarray) -> AnyAffinity:
+    """Return the affinity of some of the items, in the order given."""
+    if isinstance(affinity, LandmarkAffinity):
+        return affinity.among(items)
+    return affinity[np.ix_(items, items)]
+
+
+def connected_components(affinity: AnyAffinity) -> int:
+    """Count the parts of the items that no similarity above
+    :data:`~harmony_utils.similarity.EDGE_FLOOR` connects; see there."""
+    if isinstance(affinity, LandmarkAffinity):
+        return len(np.unique(affinity.parts))
     if issparse(affinity):
         return int(csgraph.connected_components(affinity > EDGE_FLOOR, directed=False)[0])
     unseen = np.ones(len(affinity), dtype=bool)

@@ -226,8 +226,9 @@ class Grid:
         """Return the memory for the stages after scoring in megabytes."""
         n_items = self._n_items(self.benchmark(name))
         kept = n_items**2
-        if self.settings.affinity.links_kept(n_items):
-            kept = SAMPLE_ITEMS**2 + BAND_ITEMS * n_items
+        reduced = self.settings.affinity.reduced_to(n_items)
+        if reduced:
+            kept = reduced.get("landmarks", SAMPLE_ITEMS) ** 2 + BAND_ITEMS * n_items
         return BASE_MB + int(PAIR_BYTES * kept / 1e6)
 
     def matrix_minutes(self, name: str) -> int:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from harmony_utils.errors import InputError
-from harmony_utils.similarity import (
-    EXACT_ITEMS,
-    check_distributions,
-    check_square,
-    log_floored_sums,
-)
+from harmony_utils.similarity import CentredBlocks, check_distributions, check_square
 
 LINK = np.dtype([("one", "<i4"), ("other", "<i4"), ("divergence", "<f4")])
 """How a link is kept in a file: two items, the smaller number first, and their divergence."""
@@ -193,41 +187,6 @@ def _check_number(n_neighbours: int, n_items: int) -> None:
         )
 
 
-class _Blocks:
-    """Blocks of centred probabilities and logarithms, made anew each time from what is stored."""
-
-    def __init__(self, log_probabilities: np.ndarray, floor: float, block_size: int) -> None:
-        self.stored = log_probabilities
-        self.n_items, n_outcomes = log_probabilities.shape
-        self.floor = math.log(floor)
-        self.precision = np.float64 if self.n_items <= EXACT_ITEMS else np.float32
-        self.sums = log_floored_sums(log_probabilities, floor)[:, None].astype(self.precision)
-        self.tiles = [slice(i, min(i + _TILE, self.n_items)) for i in range(0, self.n_items, _TILE)]
-        self.columns = [slice(i, i + block_size) for i in range(0, n_outcomes, block_size)]
-        self.means = [self._means(columns) for columns in self.columns]
-
-    def plain(self, rows: slice, columns: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return floored and normalised probabilities and their logarithms."""
-        logs = np.array(self.stored[rows, columns], dtype=self.precision)
-        np.maximum(logs, self.floor, out=logs)
-        logs -= self.sums[rows]
-        return np.exp(logs), logs
-
-    def centred(self, rows: slice, block: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same less their means over items: differences do not notice, rounding does."""
-        probabilities, logs = self.plain(rows, self.columns[block])
-        probabilities -= self.means[block][0]
-        logs -= self.means[block][1]
-        return probabilities, logs
-
-    def _means(self, columns: slice) -> tuple[np.ndarray, np.ndarray]:
-        sums = [0.0, 0.0]
-        for rows in self.tiles:
-            for i, values in enumerate(self.plain(rows, columns)):
-                sums[i] = sums[i] + values.sum(axis=0, dtype=np.float64)
-        return tuple((total / self.n_items).astype(self.precision) for total in sums)
-
-
 def _tiles(
     log_probabilities: np.ndarray, floor: float, block_size: int
 ) -> Iterator[tuple[slice, slice, np.ndarray]]:
@@ -236,13 +195,8 @@ def _tiles(
     One band of tiles is held at once, so that each block of outcomes is made anew only once for
     every band. An item's divergence to itself is infinite: it is no neighbour of its own.
     """
-    blocks = _Blocks(log_probabilities, floor, block_size)
-    own = np.zeros(blocks.n_items)
-    for rows in blocks.tiles:
-        for block in range(len(blocks.columns)):
-            probabilities, logs = blocks.centred(rows, block)
-            own[rows] += np.einsum("ij,ij->i", probabilities, logs, dtype=np.float64)
-    own = own.astype(blocks.precision)
+    blocks = CentredBlocks(log_probabilities, floor, block_size, tile=_TILE)
+    own = np.concatenate([blocks.own_products(rows) for rows in blocks.tiles])
     for first, rows in enumerate(blocks.tiles):
         others = blocks.tiles[first:]
         cross = [np.zeros((len(own[rows]), len(own[c])), dtype=blocks.precision) for c in others]

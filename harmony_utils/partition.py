@@ -8,11 +8,10 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 from sklearn.metrics import adjusted_rand_score
 
 from harmony_utils.errors import InputError
-from harmony_utils.graph import check_affinity, connected_components
+from harmony_utils.graph import AnyAffinity, check_affinity, connected_components
 from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import (
     assign_clusters,
@@ -115,7 +114,7 @@ class Partition:
 
 
 def spectral_partition(
-    affinity: np.ndarray | csr_array,
+    affinity: AnyAffinity,
     *,
     n_clusters: int = 0,
     min_clusters: int = 2,
@@ -133,9 +132,10 @@ def spectral_partition(
 
     Parameters
     ----------
-    affinity : ndarray or csr_array of shape (n_items, n_items)
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
         Symmetric similarities between 0 and 1; see
-        :func:`~harmony_utils.similarity.affinity_from_divergence`.
+        :func:`~harmony_utils.similarity.affinity_from_divergence` and, for very many items,
+        :func:`~harmony_utils.landmarks.landmark_affinity`.
     n_clusters : int
         Number of subdomains; 0 lets ``selection`` choose. The silhouettes are reported either way.
     min_clusters, max_clusters : int
@@ -160,7 +160,7 @@ def spectral_partition(
         :func:`~harmony_utils.neighbours.nearest_neighbours`: a cut link is not a distance.
     items : ndarray of shape (n_measured,), int, optional
         The items that ``similarity`` is between, if not all: silhouettes are then those of these
-        items within the sample. Needed where ``affinity`` is sparse, which knows no distances.
+        items within the sample. Needed where ``affinity`` is no whole matrix.
 
     Returns
     -------
@@ -239,13 +239,13 @@ def spectral_partition(
 
 
 def _check_measured(
-    affinity: np.ndarray | csr_array, similarity: np.ndarray | None, items: np.ndarray | None
+    affinity: AnyAffinity, similarity: np.ndarray | None, items: np.ndarray | None
 ) -> None:
     if similarity is None:
-        if issparse(affinity):
+        if not isinstance(affinity, np.ndarray):
             raise InputError(
-                "affinity: a sparse one does not say how far apart items without a link are; give "
-                "the similarity of a sample of them, and which items they are"
+                "affinity: one that is not of all pairs does not say how far apart any two items "
+                "are; give the similarity of a sample of them, and which items they are"
             )
         return
     n_measured = affinity.shape[0] if items is None else len(items)
@@ -438,7 +438,7 @@ def _warnings(
     if n_components > 1:
         found.append(
             f"the items fall into {n_components} parts that share no similarity; "
-            "a smaller temperature or more neighbours would connect them"
+            "a smaller temperature, or more neighbours or landmarks, would connect them"
         )
     if n_empty:
         found.append(f"{n_empty} of the subdomains asked for got no item and are left out")

@@ -22,9 +22,9 @@ AssignLabels = Literal["kmeans", "cluster_qr", "discretize"]
 ALL_PAIRS_ITEMS = 20_000
 """Up to this many questions something of every pair is held in memory, 1.6 GB for each matrix."""
 
-SPARSE_NEIGHBOURS = 400
-"""Links of each question where there are too many for all pairs: our choice, measured by
-``benchmarks/sparse_affinity.py``."""
+LANDMARKS = 2000
+"""Questions that stand for all where there are too many for all pairs: our choice, measured by
+``benchmarks/large_affinity.py``."""
 
 
 def execution_only(default: Any, description: str, **constraints: Any) -> Any:
@@ -135,28 +135,39 @@ class AffinitySettings(StageSettings):
     )
     neighbours: int = added_later(
         0,
-        "most similar questions that each one stays linked to; 0 keeps all pairs, or, of more "
-        f"questions than all_pairs_up_to, {SPARSE_NEIGHBOURS}",
+        "most similar questions that each one stays linked to; 0 cuts no link",
         ge=0,
     )
     all_pairs_up_to: int = added_later(
         ALL_PAIRS_ITEMS,
-        "up to this many questions all pairs are compared and kept; of more, all are compared and "
-        "each question keeps its most similar ones",
+        "up to this many questions all pairs are compared and kept; of more, each question with "
+        "the landmarks, or, with neighbours, all pairs to keep the most similar ones",
         ge=0,
     )
+    landmarks: int = added_later(
+        LANDMARKS,
+        "of more questions than all_pairs_up_to, so many stand for all: each question is compared "
+        "with these",
+        ge=3,
+    )
+    random_state: int = added_later(0, "seed of the landmarks, or of a sample of pairs", ge=0)
 
-    def links_kept(self, n_items: int) -> int:
-        """Return how many links each of so many questions keeps; 0 where all pairs are kept.
+    def reduced_to(self, n_items: int) -> dict[str, int]:
+        """Return what stands for all pairs of so many questions; empty where all are kept.
 
         Examples
         --------
-        >>> AffinitySettings().links_kept(20_000), AffinitySettings(neighbours=5).links_kept(30_000)
-        (0, 5)
+        >>> settings = AffinitySettings(landmarks=500)
+        >>> settings.reduced_to(20_000), settings.reduced_to(30_000)
+        ({}, {'landmarks': 500, 'random_state': 0})
+        >>> AffinitySettings(neighbours=5).reduced_to(30_000)
+        {'neighbours': 5, 'random_state': 0}
         """
         if n_items <= self.all_pairs_up_to:
-            return 0
-        return self.neighbours or min(SPARSE_NEIGHBOURS, n_items - 1)
+            return {}
+        if self.neighbours:
+            return {"neighbours": self.neighbours, "random_state": self.random_state}
+        return {"landmarks": min(self.landmarks, n_items), "random_state": self.random_state}
 
     @field_validator("temperature")
     @classmethod

@@ -26,6 +26,9 @@ SUM_TOLERANCE = 0.05
 MEDIAN_SIMILARITY = 0.5
 """Similarity of the median pair under the ``"median"`` temperature (our choice)."""
 
+EDGE_FLOOR = 1e-10
+"""Similarities at or below this count as no connection: rounding hides anything smaller."""
+
 _TILE = 1024
 _ROW_CHUNK_ELEMENTS = 8_000_000
 
@@ -176,25 +179,14 @@ def affinity_from_divergence(
     """
     check_square(divergence, "divergence")
     values = divergence.data if issparse(divergence) else divergence
-    if not values.min(initial=0.0) >= 0 or not np.isfinite(values.max(initial=0.0)):
-        raise InputError(
-            "divergence: holds NaN, infinite or negative values; compute it with "
-            "jeffreys_divergence, or mend the matrix"
-        )
-    if temperature == "median":
-        if issparse(divergence):
-            raise InputError(
-                "temperature 'median': the nearest items do not show the median pair; give a number"
-            )
-        temperature = median_temperature(divergence)
-    elif isinstance(temperature, (str, bool)) or not 0 < temperature < math.inf:
-        raise InputError(f"temperature {temperature!r}: give a positive number or 'median'")
+    check_divergences(values)
+    temperature = resolve_temperature(temperature, divergence)
     affinity = np.multiply(values, -float(temperature) / 2, dtype=np.float32)
     np.exp(affinity, out=affinity)
     if issparse(divergence):
         places = divergence.indices, divergence.indptr
         affinity = csr_array((affinity, *places), shape=divergence.shape)
-    return affinity, float(temperature)
+    return affinity, temperature
 
 
 def group_auc(
@@ -250,6 +242,30 @@ def group_auc(
     return float(larger / (n_same * (len(same) - n_same)))
 
 
+def resolve_temperature(
+    temperature: float | Literal["median"], divergence: np.ndarray | csr_array
+) -> float:
+    """Return the temperature as a number: as given, or :func:`median_temperature`."""
+    if temperature == "median":
+        if issparse(divergence):
+            raise InputError(
+                "temperature 'median': the nearest items do not show the median pair; give a number"
+            )
+        return median_temperature(divergence)
+    if isinstance(temperature, (str, bool)) or not 0 < temperature < math.inf:
+        raise InputError(f"temperature {temperature!r}: give a positive number or 'median'")
+    return float(temperature)
+
+
+def check_divergences(values: np.ndarray) -> None:
+    """Refuse what is no divergence."""
+    if not values.min(initial=0.0) >= 0 or not np.isfinite(values.max(initial=0.0)):
+        raise InputError(
+            "divergence: holds NaN, infinite or negative values; compute it with "
+            "jeffreys_divergence, or mend the matrix"
+        )
+
+
 def check_distributions(log_probabilities: np.ndarray, floor: float, block_size: int) -> None:
     """Refuse what has no rows of distributions, and settings out of range."""
     if log_probabilities.ndim != 2 or log_probabilities.shape[1] < 2:
@@ -291,6 +307,57 @@ def log_floored_sums(log_probabilities: np.ndarray, floor: float) -> np.ndarray:
         np.maximum(probabilities, np.float32(floor), out=probabilities)
         sums[start : start + step] = probabilities.sum(axis=1, dtype=np.float64)
     return np.log(sums)
+
+
+class CentredBlocks:
+    """Blocks of centred probabilities and logarithms, made anew each time from what is stored.
+
+    For divergences of some pairs, where a product over all of them would be too large. Arguments
+    as in :func:`jeffreys_divergence`; ``tiles`` are slices of ``tile`` items, ``columns`` those of
+    ``block_size`` outcomes.
+    """
+
+    def __init__(
+        self, log_probabilities: np.ndarray, floor: float, block_size: int, *, tile: int = _TILE
+    ) -> None:
+        check_distributions(log_probabilities, floor, block_size)
+        self.stored = log_probabilities
+        self.n_items, n_outcomes = log_probabilities.shape
+        self.floor = math.log(floor)
+        self.precision = np.float64 if self.n_items <= EXACT_ITEMS else np.float32
+        self.sums = log_floored_sums(log_probabilities, floor)[:, None].astype(self.precision)
+        self.tiles = [slice(i, min(i + tile, self.n_items)) for i in range(0, self.n_items, tile)]
+        self.columns = [slice(i, i + block_size) for i in range(0, n_outcomes, block_size)]
+        self.means = [self._means(columns) for columns in self.columns]
+
+    def centred(self, rows: slice | np.ndarray, block: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return floored and normalised probabilities and their logarithms, less their means over
+        items: differences between items do not notice, rounding does."""
+        probabilities, logs = self._plain(rows, self.columns[block])
+        probabilities -= self.means[block][0]
+        logs -= self.means[block][1]
+        return probabilities, logs
+
+    def own_products(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return the sum of ``p * log p`` of each item, both centred."""
+        total = 0.0
+        for block in range(len(self.columns)):
+            probabilities, logs = self.centred(rows, block)
+            total = total + np.einsum("ij,ij->i", probabilities, logs, dtype=np.float64)
+        return np.asarray(total).astype(self.precision)
+
+    def _plain(self, rows: slice | np.ndarray, columns: slice) -> tuple[np.ndarray, np.ndarray]:
+        logs = np.array(self.stored[rows, columns], dtype=self.precision)
+        np.maximum(logs, self.floor, out=logs)
+        logs -= self.sums[rows]
+        return np.exp(logs), logs
+
+    def _means(self, columns: slice) -> tuple[np.ndarray, np.ndarray]:
+        sums = [0.0, 0.0]
+        for rows in self.tiles:
+            for i, values in enumerate(self._plain(rows, columns)):
+                sums[i] = sums[i] + values.sum(axis=0, dtype=np.float64)
+        return tuple((total / self.n_items).astype(self.precision) for total in sums)
 
 
 def _cross_to_divergence(cross: np.ndarray) -> None:

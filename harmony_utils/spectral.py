@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.cluster import KMeans
 
@@ -17,8 +17,10 @@ from sklearn.cluster._spectral import cluster_qr, discretize
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from harmony_utils.errors import InputError
-from harmony_utils.graph import EDGE_FLOOR
+from harmony_utils.graph import AnyAffinity, among
+from harmony_utils.landmarks import LandmarkAffinity
 from harmony_utils.settings import AssignLabels
+from harmony_utils.similarity import EDGE_FLOOR
 
 DENSE_ITEMS = 2000
 """Up to this many items the eigenproblem is solved densely; above, by Lanczos iterations."""
@@ -27,15 +29,16 @@ _CHUNK = 512
 
 
 def spectral_embedding(
-    affinity: np.ndarray | csr_array, *, n_components: int
+    affinity: AnyAffinity, *, n_components: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the first eigenvectors of the normalised Laplacian; one call serves every k.
 
     Parameters
     ----------
-    affinity : ndarray or csr_array of shape (n_items, n_items)
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
         Symmetric, non-negative. The diagonal does not count, except for an item similar to no
-        other, which then stands alone. In a sparse one, pairs that are not stored have 0.
+        other, which then stands alone. In a sparse one, pairs that are not stored have 0; a
+        :class:`~harmony_utils.landmarks.LandmarkAffinity` is not multiplied out.
     n_components : int
         Number of eigenvectors, at most ``n_items``.
 
@@ -69,7 +72,7 @@ def spectral_embedding(
     scale = 1 / np.sqrt(np.where(alone, 1, degrees))
     diagonal = np.where(alone, 1, 0)
     if n_items <= DENSE_ITEMS:
-        dense = affinity.toarray() if issparse(affinity) else affinity
+        dense = affinity if isinstance(affinity, np.ndarray) else affinity.toarray()
         matrix = dense * scale * scale[:, None]
         np.fill_diagonal(matrix, diagonal)
         values, vectors = _largest(matrix, n_components)
@@ -224,7 +227,7 @@ def assign_clusters(
 
 
 def cluster_affinity(
-    affinity: np.ndarray | csr_array,
+    affinity: AnyAffinity,
     n_clusters: int,
     *,
     assign_labels: AssignLabels = "kmeans",
@@ -238,7 +241,7 @@ def cluster_affinity(
 
     Parameters
     ----------
-    affinity : ndarray or csr_array of shape (n_items, n_items)
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
         Must pass :func:`~harmony_utils.graph.check_affinity`.
     n_clusters : int
         At least 2, fewer than items.
@@ -263,7 +266,7 @@ def cluster_affinity(
 
 
 def resample_agreement(
-    affinity: np.ndarray | csr_array,
+    affinity: AnyAffinity,
     candidates: Sequence[int],
     *,
     n_resamples: int = 10,
@@ -275,7 +278,7 @@ def resample_agreement(
 
     Parameters
     ----------
-    affinity : ndarray or csr_array of shape (n_items, n_items)
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
         Must pass :func:`~harmony_utils.graph.check_affinity`.
     candidates : sequence of int
         Numbers of clusters, each at least 2 and below the items of a sample.
@@ -315,7 +318,7 @@ def resample_agreement(
     runs = {k: np.full((n_resamples, n_items), -1) for k in candidates}
     for number in range(n_resamples):
         drawn = np.sort(rng.choice(n_items, size, replace=False))
-        vectors = spectral_embedding(affinity[np.ix_(drawn, drawn)], n_components=most)[1]
+        vectors = spectral_embedding(among(affinity, drawn), n_components=most)[1]
         for k in candidates:
             rows = unit_rows(vectors[:, :k])
             runs[k][number, drawn] = k_means(rows, k, n_init=n_init, random_state=random_state)
@@ -328,13 +331,13 @@ def resample_agreement(
 
 
 def central_items(
-    affinity: np.ndarray | csr_array, labels: np.ndarray, *, n_items: int = 3
+    affinity: AnyAffinity, labels: np.ndarray, *, n_items: int = 3
 ) -> list[np.ndarray]:
     """Return the items most similar, on average, to the others of their subdomain.
 
     Parameters
     ----------
-    affinity : ndarray or csr_array of shape (n_items, n_items)
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
         Symmetric similarities; in a sparse one, pairs that are not stored have 0.
     labels : ndarray of shape (n_items,), int
         Subdomains 0 to k-1, none empty.
@@ -365,19 +368,25 @@ def central_items(
             f"{affinity.shape}; want at least 1 and give one label per item"
         )
     found = []
+    own, factored = affinity.diagonal(), isinstance(affinity, LandmarkAffinity)
     for label in range(int(np.max(labels)) + 1):
-        members = np.flatnonzero(labels == label)
-        sums = np.concatenate(
-            [
-                affinity[np.ix_(members[start : start + _CHUNK], members)].sum(
-                    axis=1, dtype=np.float64
-                )
-                for start in range(0, len(members), _CHUNK)
-            ]
-        )
-        closeness = sums - affinity.diagonal()[members]
+        inside = labels == label
+        members = np.flatnonzero(inside)
+        if factored:
+            sums = (affinity @ inside.astype(np.float32))[members]
+        else:
+            sums = _sums_among(affinity, members)
+        closeness = sums - own[members]
         found.append(members[np.argsort(-closeness, kind="stable")[:n_items]])
     return found
+
+
+def _sums_among(affinity: np.ndarray | csr_array, members: np.ndarray) -> np.ndarray:
+    """Return the similarity of each member to all members, summed, a band of rows at a time."""
+    bands = [members[start : start + _CHUNK] for start in range(0, len(members), _CHUNK)]
+    return np.concatenate(
+        [affinity[np.ix_(band, members)].sum(axis=1, dtype=np.float64) for band in bands]
+    )
 
 
 def _largest(matrix: np.ndarray, n_components: int) -> tuple[np.ndarray, np.ndarray]:
@@ -398,10 +407,12 @@ def _largest(matrix: np.ndarray, n_components: int) -> tuple[np.ndarray, np.ndar
 
 
 def _lanczos(
-    affinity: np.ndarray | csr_array, scale: np.ndarray, diagonal: np.ndarray, n_components: int
+    affinity: AnyAffinity, scale: np.ndarray, diagonal: np.ndarray, n_components: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenpairs, rising, without a second matrix of the affinity's size."""
-    single = affinity.astype(np.float32, copy=False)
+    # the factors are in single precision already
+    factored = isinstance(affinity, LandmarkAffinity)
+    single = affinity if factored else affinity.astype(np.float32, copy=False)
 
     def multiply(vector: np.ndarray) -> np.ndarray:
         vector = vector.ravel()

@@ -42,7 +42,7 @@ def test_equals_all_pairs_followed_by_nearest_neighbours(monkeypatch, n_neighbou
 
 
 def test_equals_all_pairs_in_single_precision_up_to_near_ties(monkeypatch):
-    monkeypatch.setattr(neighbours, "EXACT_ITEMS", 0)
+    monkeypatch.setattr("harmony_utils.similarity.EXACT_ITEMS", 0)
     logs = random_logs(300, 400).astype(np.float16)
     exact = nearest_divergences(logs.astype(np.float64), 10)
     with_half = nearest_divergences(logs, 10)

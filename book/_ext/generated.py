@@ -7,7 +7,7 @@ Each directive takes one argument and puts Markdown in its place:
 - ``benchmark-licences offline`` or ``hub``: their licences and papers;
 - ``model-table offline``, ``hub`` or ``rules``: the catalogue of models, and what answers without
   one;
-- ``size-table sparse_affinity``: time and memory by number of questions, as recorded;
+- ``size-table large_affinity``: time and memory by number of questions, as recorded;
 - ``package-docstring MODULE: HEADING``: one section of a module's docstring.
 
 For the API page it also lets docstrings name a function without the module it is defined in, as
@@ -33,10 +33,10 @@ from harmony_utils.respondents import PREFIX, list_respondents
 from harmony_utils.scoring.catalogue import list_models
 from harmony_utils.settings import AuditSettings
 from harmony_utils.sources import list_benchmarks
-from harmony_utils.stages import recorded_sparse_affinity
+from harmony_utils.stages import recorded_large_affinity
 
 _kept: dict[str, list[str]] = {}
-_RECORDED = {"sparse_affinity": recorded_sparse_affinity}
+_RECORDED = {"large_affinity": recorded_large_affinity}
 _SIGNS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 
 
@@ -128,11 +128,12 @@ def model_table(where: str) -> str:
 
 
 def size_table(name: str) -> str:
-    """Return one row per way and size: questions, vocabulary, minutes of one core, memory."""
+    """Return one row per way and size: data, questions, vocabulary, minutes of one core, memory."""
     found = _RECORDED[name]()
     rows = [
         [
-            row.route + (f", {row.neighbours}" if row.neighbours else ""),
+            row.data.upper() if row.data == "mmlu" else row.data,
+            f"{row.number:,} {row.route}" if row.number else row.route,
             f"{row.n_items:,}",
             f"{row.n_outcomes:,}",
             f"{row.seconds_divergence / 60:.1f}",
@@ -141,7 +142,7 @@ def size_table(name: str) -> str:
         ]
         for row in found[found["part"] == "size"].itertuples()
     ]
-    names = ["kept", "questions", "vocabulary", "affinity (min)", "clustering (min)", "GB"]
+    names = ["data", "kept", "questions", "vocabulary", "affinity (min)", "clustering (min)", "GB"]
     return _table(names, rows)
 
 

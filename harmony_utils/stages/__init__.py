@@ -23,7 +23,7 @@ from harmony_utils.stages.results import (
     recorded_calibration,
     recorded_difficulty_calibration,
     recorded_false_alarms,
-    recorded_sparse_affinity,
+    recorded_large_affinity,
 )
 
 __all__ = [
@@ -47,8 +47,8 @@ __all__ = [
     "recorded_calibration",
     "recorded_difficulty_calibration",
     "recorded_false_alarms",
+    "recorded_large_affinity",
     "recorded_panel",
-    "recorded_sparse_affinity",
     "run_answers",
     "save_filling",
 ]

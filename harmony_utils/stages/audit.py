@@ -6,6 +6,7 @@ import shutil
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from harmony_utils.settings import (
 )
 from harmony_utils.similarity import affinity_from_divergence
 from harmony_utils.sources import load_benchmark
-from harmony_utils.stages import sparse, stratified
+from harmony_utils.stages import large, stratified
 from harmony_utils.stages.compute import COMPUTE
 from harmony_utils.stages.results import Affinity, Rebalancing, Scaling, Sensitivity
 from harmony_utils.stages.variants import VARIANT_STEPS, ensure_variants, sensitivity_inputs
@@ -182,8 +183,8 @@ class Audit:
         identity = self.settings(step.stage).identity()
         if step.fields is not None:
             identity = {field: identity[field] for field in step.fields}
-        if name == "divergence" and self.links_kept:
-            identity["links_kept"] = self.links_kept
+        if name == "divergence" and self.reduced:
+            identity["reduced"] = self.reduced
         inputs: dict[str, Any] = {need: self.run.hashes(need) for need in step.needs}
         if not step.needs:
             inputs = {"identity": self.identity}
@@ -255,22 +256,23 @@ class Audit:
         """Return the files a step writes here, and those of its other form that it outdates."""
         files = STEPS[name].files
         if name == "divergence":
-            nearest = (sparse.NEAREST, sparse.SAMPLE)
-            return (list(nearest), files) if self.links_kept else (list(files), nearest)
+            forms = {"": files, **large.FILES}
+            wanted = forms.pop(next(iter(self.reduced), ""))
+            return list(wanted), tuple(chain.from_iterable(forms.values()))
         return [file for file in files if not (self.is_rule and file == "distributions.npy")], ()
 
     @property
-    def links_kept(self) -> int:
-        """Links that each question keeps where there are too many for all pairs; else 0."""
-        return self.settings("affinity").links_kept(len(self.benchmark))
+    def reduced(self) -> dict[str, int]:
+        """What stands for all pairs where there are too many; else empty."""
+        return self.settings("affinity").reduced_to(len(self.benchmark))
 
     def _require_pairs(self, name: str) -> None:
         """Refuse early what takes all pairs where they are not kept."""
         if name == "sensitivity" or name in VARIANT_STEPS.values():
             sample = "run it on a sample, e.g. --limit 2000"
-            sparse.needs_all_pairs(self, "the sensitivity analysis", sample)
+            large.needs_all_pairs(self, "the sensitivity analysis", sample)
         if name == "harmony" and self.settings("harmony").recluster:
-            sparse.needs_all_pairs(self, "harmony.recluster", "set it to 0")
+            large.needs_all_pairs(self, "harmony.recluster", "set it to 0")
 
     def require_distributions(self) -> None:
         """Refuse a respondent that is a rule, for what takes a distribution over a vocabulary.
@@ -335,13 +337,13 @@ class Audit:
         return np.load(path, mmap_mode="r")
 
     def affinity(self, **settings: Any) -> Affinity:
-        """Return the predictive similarity of every pair of items, or of the most similar ones."""
+        """Return the predictive similarity of every pair of items, or what stands for it."""
         self._set("affinity", settings)
         self.ensure("affinity")
         divergence = self.divergence()
         temperature = read_json(self.run.path("affinity.json"))["temperature"]
-        if self.links_kept:
-            return sparse.load_affinity(self, temperature=temperature)
+        if self.reduced:
+            return large.load_affinity(self, temperature=temperature)
         similarity, _ = affinity_from_divergence(divergence, temperature=temperature)
         neighbours = self.settings("affinity").neighbours
         linked = nearest_neighbours(similarity, neighbours) if neighbours else similarity
@@ -350,12 +352,15 @@ class Audit:
     def divergence(self) -> np.ndarray:
         """Return Jeffreys divergences, shape (n_items, n_items), float32, memory-mapped.
 
-        Of more items than ``all_pairs_up_to``, those between the items of a sample.
+        Of more items than ``all_pairs_up_to``, those between the landmarks, or the items of a
+        sample.
         """
         files, _ = self._files("divergence")
         if not all(self.run.path(file).exists() for file in files):
             self.compute("divergence")
-        return np.load(self.run.path(files[-1]), mmap_mode="r")
+        if self.reduced:
+            return large.sampled_divergence(self)
+        return np.load(self.run.path(files[0]), mmap_mode="r")
 
     def clustering(self, **settings: Any) -> Partition:
         """Return the induced subdomains."""

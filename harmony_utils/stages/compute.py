@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
 from harmony_utils import naming, rebalance, scaling, scoring, similarity
 from harmony_utils.comparison import RESAMPLE_ITEMS, RESAMPLE_SHARE, resample_stability
 from harmony_utils.embedding import cosine_distance, embed_texts, tfidf_vectors
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json, write_array, write_atomically, write_json, write_text
+from harmony_utils.graph import AnyAffinity
 from harmony_utils.pairs import pair_quantiles
 from harmony_utils.partition import STABLE_ARI, spectral_partition
 from harmony_utils.predictions import Predictions
@@ -22,7 +22,7 @@ from harmony_utils.reading import verdict_sentence
 from harmony_utils.recluster import reclustered_interval
 from harmony_utils.respondents import respond
 from harmony_utils.runs import Run
-from harmony_utils.stages import sparse, stratified
+from harmony_utils.stages import large, stratified
 from harmony_utils.stages.variants import VARIANT_STEPS, compute_sensitivity, compute_variant
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _compute_predictions(audit: Audit) -> None:
 
 
 def _compute_divergence(audit: Audit) -> None:
-    if audit.links_kept:
-        sparse.write_divergences(audit)
+    if audit.reduced:
+        large.write_divergences(audit)
         return
     divergence = similarity.jeffreys_divergence(
         audit.distributions(), floor=audit.settings("affinity").floor
@@ -63,9 +63,9 @@ def _compute_affinity(audit: Audit) -> None:
     used = similarity.median_temperature(divergence) if wanted == "median" else wanted
     quartiles = pair_quantiles(divergence, [0.25, 0.5, 0.75]).tolist()
     about = {"temperature": float(used), "rule": wanted, "divergence_quartiles": quartiles}
-    neighbours = audit.links_kept or audit.settings("affinity").neighbours
+    neighbours = audit.settings("affinity").neighbours
     about |= {"neighbours": neighbours} if neighbours else {}
-    about |= {"n_sampled": len(divergence)} if audit.links_kept else {}
+    about |= {**audit.reduced, "n_sampled": len(divergence)} if audit.reduced else {}
     write_json(audit.run.path("affinity.json"), about)
 
 
@@ -85,7 +85,7 @@ def _compute_clustering(audit: Audit) -> None:
     resampled, warnings = _resampled(affinity, partition.n_clusters, settings)
     about = partition.to_dict()
     about["stability"] |= resampled
-    about["warnings"] += warnings + sparse.warnings(audit)
+    about["warnings"] += warnings + large.warnings(audit, affinity)
     about["cluster_names"] = [name.to_dict() for name in names]
     labels = pd.DataFrame({"key": audit.benchmark.keys(), "label": about.pop("labels")})
     _write_parquet(audit.run.path("partition.parquet"), labels)
@@ -93,7 +93,7 @@ def _compute_clustering(audit: Audit) -> None:
 
 
 def _resampled(
-    affinity: np.ndarray | csr_array, n_clusters: int, settings: Any
+    affinity: AnyAffinity, n_clusters: int, settings: Any
 ) -> tuple[dict[str, float], list[str]]:
     """Return the stability over resamples of items and what must be said of it."""
     n_items = affinity.shape[0]
@@ -192,7 +192,7 @@ def _duplicate_similarity(audit: Audit) -> tuple[np.ndarray | None, dict[str, st
     """Return the similarity behind near-duplicates, or say why there is none."""
     wanted = audit.settings("rebalancing").duplicates
     try:
-        sparse.needs_all_pairs(audit, "removing near-duplicates", "raise that if memory allows")
+        large.needs_all_pairs(audit, "removing near-duplicates", "raise that if memory allows")
         if wanted == "predictive":
             if not audit.run.path("divergence.npy").exists():
                 raise InputError("this run keeps no divergences; set duplicates to words")

@@ -295,7 +295,7 @@ def option_distributions(predictions: Predictions) -> np.ndarray:
 def option_partition(predictions: Predictions, settings: AuditSettings) -> Partition:
     """Cluster items by their probabilities over options; see the warning that audits print."""
     rows = option_distributions(predictions)
-    if settings.affinity.links_kept(len(rows)):
+    if settings.affinity.reduced_to(len(rows)):
         refuse_too_many(len(rows), "subdomains by options")
     divergence = jeffreys_divergence(rows, floor=settings.affinity.floor)
     affinity, _ = affinity_from_divergence(divergence, temperature=settings.affinity.temperature)

@@ -7,33 +7,34 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
+from harmony_utils.graph import AnyAffinity
 from harmony_utils.rebalance import BalancedAccuracy, kept_items
 from harmony_utils.runs import recorded_folder
 
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
-    """Predictive similarity of items: of every pair, or of a sample and of the nearest ones.
+    """Predictive similarity of items: of every pair, or of a sample and what stands for all.
 
     Parameters
     ----------
     divergence : ndarray of shape (n_measured, n_measured), float32
         Jeffreys divergences between ``items``.
-    affinity : ndarray or csr_array of shape (n_items, n_items), float32
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items), float32
         Similarities of all items in 0..1, diagonal 1; with ``neighbours``, 0 where a link was cut.
-        Sparse where there are more items than ``all_pairs_up_to``.
+        Where there are more items than ``all_pairs_up_to``, sparse with ``neighbours`` and in
+        factors through landmarks without.
     temperature : float
         The temperature used.
     similarity : ndarray of shape (n_measured, n_measured), float32
         Similarities between ``items``, before links were cut.
     items : ndarray of shape (n_measured,), int
-        All items, or a random sample where there are more than ``all_pairs_up_to``.
+        All items; where there are more than ``all_pairs_up_to``, the landmarks or a random sample.
     """
 
     divergence: np.ndarray
-    affinity: np.ndarray | csr_array
+    affinity: AnyAffinity
     temperature: float
     similarity: np.ndarray
     items: np.ndarray
@@ -116,19 +117,21 @@ class Sensitivity:
     summary: dict[str, Any]
 
 
-def recorded_sparse_affinity() -> pd.DataFrame:
-    """Return what keeping only the nearest questions loses and saves, against all pairs.
+def recorded_large_affinity() -> pd.DataFrame:
+    """Return what landmarks, or only the nearest questions, lose and save against all pairs.
 
     Returns
     -------
     DataFrame
-        From ``benchmarks/sparse_affinity.py``. Rows whose ``part`` is ``compare`` are of one sample
-        of questions: ``route`` and ``neighbours``, the subdomains and HARMONY found, and their
+        From ``benchmarks/large_affinity.py``. ``route`` is ``all pairs`` (also with another seed),
+        ``landmarks`` or ``neighbours``, and ``number`` how many of them. Rows whose ``part`` is
+        ``compare`` are of one sample of questions: the subdomains and HARMONY found, and their
         agreement with those of all pairs (``ami``, ``ari``; ``…_same_number`` where both have as
-        many subdomains as all pairs give). Rows of part ``size`` have seconds of one core and the
-        peak memory of the process in MB, file pages included. 0 neighbours are all pairs.
+        many subdomains as all pairs give). Rows of part ``size`` are of the whole of a benchmark
+        or of made-up distributions (``data``). All have seconds of one core and the peak memory of
+        the process in MB, file pages included.
     """
-    return pd.read_csv(recorded_folder() / "sparse_affinity.csv")
+    return pd.read_csv(recorded_folder() / "large_affinity.csv")
 
 
 def recorded_calibration() -> pd.DataFrame:

@@ -17,11 +17,11 @@ from harmony_utils.files import read_json
 from harmony_utils.graph import check_affinity, connected_components, within_and_between
 from harmony_utils.neighbours import nearest_divergences, nearest_neighbours
 from harmony_utils.partition import central_items, spectral_partition
-from harmony_utils.settings import SPARSE_NEIGHBOURS, AffinitySettings, parse_assignments
+from harmony_utils.settings import LANDMARKS, AffinitySettings, parse_assignments
 from harmony_utils.spectral import cluster_affinity, spectral_embedding
-from harmony_utils.stages import open_audit, recorded_sparse_affinity
+from harmony_utils.stages import open_audit, recorded_large_affinity
 
-SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "sparse_affinity.py"
+SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "large_affinity.py"
 FEW = "affinity.all_pairs_up_to=8"
 
 
@@ -131,15 +131,23 @@ def test_within_and_between_are_plain_means():
 def test_the_threshold_is_no_part_of_a_run_that_does_not_reach_it():
     assert AffinitySettings().identity() == {"temperature": "median", "floor": 1e-10}
     few = AffinitySettings(all_pairs_up_to=8, neighbours=3)
-    assert [few.links_kept(n) for n in (8, 9)] == [0, 3]
-    assert AffinitySettings(all_pairs_up_to=8).links_kept(20) == 19
+    assert few.reduced_to(8) == {}
+    assert few.reduced_to(9) == {"neighbours": 3, "random_state": 0}
+    many = AffinitySettings(all_pairs_up_to=8, random_state=4).reduced_to(20)
+    assert many == {"landmarks": 20, "random_state": 4}
 
 
-@pytest.fixture(scope="module")
-def large(tiny_model, quiz, tmp_path_factory):
+FILES = {
+    "neighbours": {"divergence-nearest.npy", "divergence-sample.npy"},
+    "landmarks": {"divergence-landmarks.npy"},
+}
+
+
+@pytest.fixture(scope="module", params=["landmarks=9", "neighbours=4"])
+def large(request, tiny_model, quiz, tmp_path_factory):
     """An audit of 20 questions that is told to take 8 for many."""
-    root = tmp_path_factory.mktemp("sparse")
-    return reopen(tiny_model, quiz, root, FEW, "affinity.neighbours=4")
+    root = tmp_path_factory.mktemp("large")
+    return reopen(tiny_model, quiz, root, FEW, f"affinity.{request.param}")
 
 
 def reopen(tiny_model, quiz, root, *assignments):
@@ -150,11 +158,21 @@ def reopen(tiny_model, quiz, root, *assignments):
 def test_the_whole_line_runs_without_all_pairs(large):
     affinity = large.affinity()
     assert affinity.affinity.shape == (20, 20)
-    assert affinity.affinity.nnz < 400
+    what, number = next(iter(large.reduced.items()))
+    if what == "landmarks":
+        assert affinity.is_sample
+        assert affinity.divergence.shape == affinity.similarity.shape == (9, 9)
+        known = affinity.affinity.toarray()[np.ix_(affinity.items, affinity.items)]
+        np.testing.assert_allclose(affinity.similarity, known, atol=1e-3)
+    else:
+        assert affinity.affinity.nnz < 400
     assert not large.run.path("divergence.npy").exists()
     partition = large.clustering()
     assert sum(partition.sizes) == 20
-    assert any("4 most similar questions, not on all pairs" in w for w in partition.warnings)
+    said = {"landmarks": "9 landmarks that", "neighbours": "4 most similar questions"}[what]
+    assert any(said in w and "not on all pairs" in w for w in partition.warnings)
+    measured = [w for w in partition.warnings if "silhouettes are those of 9 of 20" in w]
+    assert len(measured) == (what == "landmarks")
     assert len(large.subdomain_names()) == partition.n_clusters
     assert 0 <= large.harmony().harmony <= 1
     left_out = large.rebalancing().left_out["near-duplicate"]
@@ -162,16 +180,13 @@ def test_the_whole_line_runs_without_all_pairs(large):
     assert "near-duplicate" not in large.rebalancing().kept
     assert len(large.scaling().table) == 1
     about = read_json(large.run.path("affinity.json"))
-    assert (about["neighbours"], about["n_sampled"]) == (4, 20)
-    assert set(large.run.step("divergence")["files"]) == {
-        "divergence-nearest.npy",
-        "divergence-sample.npy",
-    }
+    assert (about[what], about["n_sampled"]) == (number, len(affinity.items))
+    assert set(large.run.step("divergence")["files"]) == FILES[what]
 
 
 def test_a_sample_stands_for_all_where_they_are_many(tiny_model, quiz, tmp_path, monkeypatch):
     drawn = np.array([0, 3, 4, 7, 8, 11, 13, 17, 19])
-    monkeypatch.setattr("harmony_utils.stages.sparse.sample_items", lambda n: drawn)
+    monkeypatch.setattr("harmony_utils.stages.large.sample_items", lambda n, **_: drawn)
     audit = reopen(tiny_model, quiz, tmp_path, FEW, "affinity.neighbours=6")
     affinity = audit.affinity()
     assert affinity.is_sample
@@ -183,25 +198,40 @@ def test_a_sample_stands_for_all_where_they_are_many(tiny_model, quiz, tmp_path,
     assert any("those of 9 of 20 questions" in w for w in audit.clustering().warnings)
 
 
-def test_the_two_forms_replace_each_other(tiny_model, quiz, tmp_path):
-    sparse = reopen(tiny_model, quiz, tmp_path, FEW)
-    labels = sparse.clustering().labels
+@pytest.mark.parametrize("what", ["landmarks", "neighbours"])
+def test_the_forms_replace_each_other(tiny_model, quiz, tmp_path, what):
+    # 19 links of 20 questions are all pairs, and so are 20 landmarks: the same subdomains
+    every = (FEW, f"affinity.{what}={20 - (what == 'neighbours')}")
+    reduced = reopen(tiny_model, quiz, tmp_path, *every)
+    labels = reduced.clustering().labels
     dense = reopen(tiny_model, quiz, tmp_path)
     assert not dense.is_current("divergence")
     assert dense.affinity().similarity.shape == (20, 20)
-    assert not dense.run.path("divergence-nearest.npy").exists()
-    # 19 links of 20 questions are all pairs, so the same subdomains
+    assert not any(dense.run.path(file).exists() for file in FILES[what])
     np.testing.assert_array_equal(dense.clustering().labels, labels)
-    again = reopen(tiny_model, quiz, tmp_path, FEW)
+    again = reopen(tiny_model, quiz, tmp_path, *every)
     again.affinity()
     assert not again.run.path("divergence.npy").exists()
+    assert all(again.run.path(file).exists() for file in FILES[what])
 
 
-def test_a_dropped_file_is_computed_again(tiny_model, quiz, tmp_path):
-    audit = reopen(tiny_model, quiz, tmp_path, FEW)
+def test_another_seed_draws_other_landmarks(tiny_model, quiz, tmp_path):
+    one = reopen(tiny_model, quiz, tmp_path, FEW, "affinity.landmarks=6")
+    items = one.affinity().items
+    other = reopen(
+        tiny_model, quiz, tmp_path, FEW, "affinity.landmarks=6", "affinity.random_state=1"
+    )
+    assert not other.is_current("divergence")
+    assert other.affinity().items.tolist() != items.tolist()
+
+
+@pytest.mark.parametrize("what", ["landmarks", "neighbours"])
+def test_a_dropped_file_is_computed_again(tiny_model, quiz, tmp_path, what):
+    few = (FEW, f"affinity.{what}=9")
+    audit = reopen(tiny_model, quiz, tmp_path, *few)
     labels = audit.clustering().labels
-    audit.run.path("divergence-nearest.npy").unlink()
-    again = reopen(tiny_model, quiz, tmp_path, FEW)
+    audit.run.path(next(iter(FILES[what]))).unlink()
+    again = reopen(tiny_model, quiz, tmp_path, *few)
     np.testing.assert_array_equal(again.clustering().labels, labels)
 
 
@@ -225,31 +255,31 @@ def test_keys_of_runs_with_all_pairs_stay(tiny_model, quiz, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def sparse_script():
-    spec = importlib.util.spec_from_file_location("sparse_affinity", SCRIPT)
+def script():
+    spec = importlib.util.spec_from_file_location("large_affinity", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_recorded_comparison_is_that_of_the_script(sparse_script):
-    table = recorded_sparse_affinity()
+def test_recorded_comparison_is_that_of_the_script(script):
+    table = recorded_large_affinity()
     both = table[table["part"] == "compare"]
     assert both["route"].tolist()[:2] == ["all pairs", "all pairs, other seed"]
-    assert both.loc[both["route"] == "nearest", "neighbours"].tolist() == [
-        *sparse_script.NEIGHBOURS
-    ]
-    assert SPARSE_NEIGHBOURS in sparse_script.NEIGHBOURS
+    for what, numbers in script.NUMBERS.items():
+        assert both.loc[both["route"] == what, "number"].tolist() == [*numbers]
+    assert LANDMARKS in script.NUMBERS["landmarks"]
     assert both.iloc[0][["ami", "ari", "ami_same_number"]].tolist() == [1, 1, 1]
     sizes = table[table["part"] == "size"]
-    assert {"all pairs", "nearest"} <= set(sizes["route"])
-    assert not table.duplicated(sparse_script.KEYS).any()
+    for data in ("mmlu", "made up"):
+        assert {"all pairs", "landmarks"} <= set(sizes.loc[sizes["data"] == data, "route"])
+    assert not table.duplicated(script.KEYS).any()
 
 
-def test_fewer_links_of_a_graph_are_those_of_a_search_for_fewer(sparse_script):
+def test_fewer_links_of_a_graph_are_those_of_a_search_for_fewer(script):
     logits = np.random.default_rng(0).normal(size=(50, 30))
     logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    found = sparse_script.fewer_links(nearest_divergences(logs, 12), 5)
+    found = script.fewer_links(nearest_divergences(logs, 12), 5)
     expected = nearest_divergences(logs, 5)
     np.testing.assert_allclose(found.toarray(), expected.toarray())
     assert found.nnz == expected.nnz

@@ -1,14 +1,15 @@
-"""What is lost, and what is saved, where only the nearest questions are kept instead of all pairs?
+"""What is lost, and what is saved, where landmarks or neighbours stand for all pairs?
 
 ``compare`` draws questions of MMLU with the distributions a model answered them with, finds
-subdomains and HARMONY from all pairs and from 25 to 800 nearest neighbours of each, and says how
-far they agree. ``size`` measures time and memory of both ways at one size: on the whole of MMLU,
-or on made-up distributions with ``--made-up``. Rows go to ``results/recorded/sparse_affinity.csv``,
-with command, versions and hardware in ``sparse_affinity.json``; each call replaces its own rows.
+subdomains and HARMONY from all pairs, through 250 to 2,000 landmarks, and from 25 to 800 nearest
+neighbours of each, and says how far they agree. ``size`` measures time and memory at one size: on
+the whole of MMLU, where it compares, too, or on made-up distributions with ``--made-up``. Rows go
+to ``results/recorded/large_affinity.csv``, with command, versions and hardware in
+``large_affinity.json``; each call replaces its own rows.
 
-    python benchmarks/sparse_affinity.py compare --root runs/default
-    python benchmarks/sparse_affinity.py size --root runs/default
-    python benchmarks/sparse_affinity.py size --made-up 25000 --outcomes 8192 --route nearest
+    python benchmarks/large_affinity.py compare --root runs/default
+    python benchmarks/large_affinity.py size --root runs/default
+    python benchmarks/large_affinity.py size --made-up 25000 --outcomes 4096 --route landmarks
 
 Without ``--root`` a sample is scored first; a kill loses no more than a minute of that. Times are
 those of one core, whatever else the machine does.
@@ -29,16 +30,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.lib.format import open_memmap
 from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from harmony_utils.files import read_json, write_json, write_text
 from harmony_utils.harmony import harmony
+from harmony_utils.landmarks import landmark_affinity, landmark_divergences
 from harmony_utils.neighbours import nearest_divergences
 from harmony_utils.pairs import sample_items
 from harmony_utils.partition import Partition, spectral_partition
 from harmony_utils.runs import recorded_folder, versions
-from harmony_utils.settings import SPARSE_NEIGHBOURS, parse_assignments
+from harmony_utils.settings import LANDMARKS, parse_assignments
 from harmony_utils.similarity import (
     affinity_from_divergence,
     jeffreys_divergence,
@@ -48,8 +51,9 @@ from harmony_utils.spectral import cluster_affinity
 from harmony_utils.stages import Audit
 
 MODEL, BENCHMARK, FORMAT = "smollm2-135m#layer=4", "mmlu", "predictions.format=letter"
-NEIGHBOURS = (25, 50, 100, 200, 400, 800)
-KEYS = ["part", "route", "neighbours", "n_items", "n_outcomes"]
+NUMBERS = {"landmarks": (250, 500, 1000, 2000), "neighbours": (25, 50, 100, 200, 400, 800)}
+USUAL = {"landmarks": LANDMARKS, "neighbours": 400}
+KEYS = ["part", "data", "route", "number", "n_items", "n_outcomes"]
 
 
 def measured(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
@@ -86,7 +90,7 @@ def all_pairs(path: Path, other_seed: bool = False) -> dict[str, Any]:
     }
 
 
-def nearest(
+def neighbours(
     path: Path, most: int, kept: tuple[int, ...], n_clusters: int = 0
 ) -> list[dict[str, Any]]:
     """Return the same from the nearest neighbours, for several numbers of them.
@@ -108,8 +112,8 @@ def nearest(
         partition = spectral_partition(affinity, similarity=similarity, items=items)
         seconds = time.process_time() - start
         row = {
-            **_row("nearest", affinity.shape, partition, searched, seconds),
-            "neighbours": number,
+            **_row("neighbours", affinity.shape, partition, searched, seconds),
+            "number": number,
             "n_outcomes": distributions.shape[1],
             "links": round(affinity.nnz / len(distributions) - 1, 1),
             "temperature": temperature,
@@ -119,6 +123,36 @@ def nearest(
             row["same_number"] = cluster_affinity(affinity, n_clusters)
         rows.append(row)
     return rows
+
+
+def landmarks(
+    path: Path, number: int, n_clusters: int = 0, random_state: int = 0
+) -> dict[str, Any]:
+    """Return the same through landmarks; divergences go to a file, as in an audit."""
+    distributions = np.load(path, mmap_mode="r")
+    start = time.process_time()
+    items = sample_items(len(distributions), size=number, random_state=random_state)
+    shape = (len(distributions), len(items))
+    divergence = open_memmap(path.with_name("to.npy"), mode="w+", dtype=np.float32, shape=shape)
+    landmark_divergences(distributions, items, out=divergence)
+    middle = time.process_time()
+    affinity, temperature = landmark_affinity(divergence, items)
+    similarity, _ = affinity_from_divergence(divergence[items], temperature=temperature)
+    partition = spectral_partition(affinity, similarity=similarity, items=items)
+    end = time.process_time()
+    row = {
+        **_row("landmarks", affinity.shape, partition, middle - start, end - middle),
+        "number": number,
+        "rank": len(affinity.signs),
+        "n_outcomes": distributions.shape[1],
+        "temperature": temperature,
+        "labels": partition.labels,
+    }
+    if n_clusters:
+        row["same_number"] = cluster_affinity(affinity, n_clusters)
+    if random_state:
+        row["route"] += ", other seed"
+    return row
 
 
 def fewer_links(graph: csr_array, number: int) -> csr_array:
@@ -155,36 +189,36 @@ def _row(
     }
 
 
-def compare(audit: Audit, n_items: int, folder: Path) -> list[dict[str, Any]]:
-    """Compare both ways on a sample of questions."""
-    distributions = audit.distributions()
-    items = sample_items(len(distributions), size=n_items)
-    path = folder / "sample.npy"
-    np.save(path, distributions[items])
-    correct = audit.predictions().correct[items]
+def compare(path: Path, correct: np.ndarray) -> list[dict[str, Any]]:
+    """Compare all ways on a sample of questions."""
     exact = measured(all_pairs, path, True)
-    found = measured(_nearest_in_dict, path, exact["n_clusters"])
-    rows = [exact, {**exact, "route": "all pairs, other seed", "labels": exact["other_seed"]}]
-    rows[1]["n_clusters"] = int(exact["other_seed"].max()) + 1
-    rows[1]["largest"] = int(np.bincount(exact["other_seed"]).max())
-    rows[1]["silhouette"] = round(exact["other_silhouettes"][rows[1]["n_clusters"]], 4)
-    rows += [{**row, "peak_mb": found["peak_mb"]} for row in found["rows"]]
-    return [{"part": "compare", **_against(row, exact["labels"], correct)} for row in rows]
+    k = exact["n_clusters"]
+    again = {**exact, "route": "all pairs, other seed", "labels": exact["other_seed"]}
+    again["n_clusters"] = int(exact["other_seed"].max()) + 1
+    again["largest"] = int(np.bincount(exact["other_seed"]).max())
+    again["silhouette"] = round(exact["other_silhouettes"][again["n_clusters"]], 4)
+    rows = [exact, again]
+    rows += [measured(landmarks, path, number, k) for number in NUMBERS["landmarks"]]
+    rows.append(measured(landmarks, path, LANDMARKS, k, 1))
+    near = measured(_neighbours_in_dict, path, k)
+    rows += [{**row, "peak_mb": near["peak_mb"]} for row in near["rows"]]
+    return [_against(row, exact["labels"], correct) for row in rows]
 
 
-def _nearest_in_dict(path: Path, n_clusters: int) -> dict[str, Any]:
-    return {"rows": nearest(path, max(NEIGHBOURS), NEIGHBOURS, n_clusters)}
+def _neighbours_in_dict(path: Path, n_clusters: int) -> dict[str, Any]:
+    numbers = NUMBERS["neighbours"]
+    return {"rows": neighbours(path, max(numbers), numbers, n_clusters)}
 
 
 def _against(row: dict[str, Any], labels: np.ndarray, correct: np.ndarray) -> dict[str, Any]:
     """Add agreement with the exact labels, HARMONY and its verdict."""
+    start = time.process_time()
     result = harmony(correct, row["labels"])
+    seconds = time.process_time() - start
     same = row.get("same_number", row["labels"])
-    plain = {
-        name: value for name, value in row.items() if not isinstance(value, (np.ndarray, dict))
-    }
     return {
-        **plain,
+        **_numbers(row),
+        "seconds_harmony": round(seconds, 1),
         "ami": round(adjusted_mutual_info_score(labels, row["labels"]), 4),
         "ari": round(adjusted_rand_score(labels, row["labels"]), 4),
         "ami_same_number": round(adjusted_mutual_info_score(labels, same), 4),
@@ -195,22 +229,29 @@ def _against(row: dict[str, Any], labels: np.ndarray, correct: np.ndarray) -> di
     }
 
 
-def size(path: Path, routes: tuple[str, ...], neighbours: int) -> list[dict[str, Any]]:
-    """Measure both ways at the size of one file."""
-    rows = []
+def size(
+    path: Path, routes: list[str], number: int, correct: np.ndarray | None
+) -> list[dict[str, Any]]:
+    """Measure ways at the size of one file, and compare them where there are answers."""
+    found = {}
     if "all pairs" in routes:
-        rows.append(measured(all_pairs, path))
-    if "nearest" in routes:
-        rows.append(measured(_only_nearest, path, neighbours))
-    return [{"part": "size", **_numbers(row)} for row in rows]
+        found["all pairs"] = measured(all_pairs, path)
+    k = found["all pairs"]["n_clusters"] if found else 0
+    if "landmarks" in routes:
+        found["landmarks"] = measured(landmarks, path, number or LANDMARKS, k)
+    if "neighbours" in routes:
+        found["neighbours"] = measured(_one_number, path, number or USUAL["neighbours"], k)
+    if correct is None or "all pairs" not in found:
+        return [_numbers(row) for row in found.values()]
+    return [_against(row, found["all pairs"]["labels"], correct) for row in found.values()]
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in row.items() if not isinstance(v, (np.ndarray, dict))}
 
 
-def _only_nearest(path: Path, neighbours: int) -> dict[str, Any]:
-    return nearest(path, neighbours, (neighbours,))[0]
+def _one_number(path: Path, number: int, n_clusters: int) -> dict[str, Any]:
+    return neighbours(path, number, (number,), n_clusters)[0]
 
 
 def make_up(path: Path, n_items: int, n_outcomes: int) -> Path:
@@ -231,15 +272,15 @@ def make_up(path: Path, n_items: int, n_outcomes: int) -> Path:
 
 def keep(rows: list[dict[str, Any]], command: str) -> None:
     """Write rows beside those kept already, and how they came about."""
-    table, about = recorded_folder() / "sparse_affinity.csv", {}
+    table, about = recorded_folder() / "large_affinity.csv", {}
     new = pd.DataFrame(rows)
-    new["neighbours"] = new.get("neighbours", pd.Series(index=new.index)).fillna(0).astype(int)
+    new["number"] = new.get("number", pd.Series(index=new.index)).fillna(0).astype(int)
     new["temperature"] = new["temperature"].round(5)
     if table.exists():
         old = pd.read_csv(table)
         new = pd.concat([old, new]).drop_duplicates(KEYS, keep="last")
         about = read_json(table.with_suffix(".json"))
-    new = new.sort_values(["part", "n_items", "route", "neighbours"], kind="stable")
+    new = new.sort_values(["part", "data", "n_items", "route", "number"], kind="stable")
     write_text(table, new.to_csv(index=False))
     commands = [*(c for c in about.get("commands", []) if c != command), command]
     hardware = f"{platform.machine()}, {os.cpu_count()} cores, one thread"
@@ -261,30 +302,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=("compare", "size"))
     parser.add_argument("--root", help="run root that holds, or is to hold, the whole of MMLU")
-    parser.add_argument("--items", type=int, default=5000)
-    parser.add_argument("--neighbours", type=int, default=SPARSE_NEIGHBOURS)
-    parser.add_argument("--route", choices=("all pairs", "nearest"))
+    parser.add_argument("--items", type=int, default=5000, help="questions of a sample")
+    parser.add_argument("--route", choices=("all pairs", *NUMBERS), action="append")
+    parser.add_argument("--number", type=int, default=0, help="of landmarks or neighbours")
     parser.add_argument("--made-up", type=int, default=0, help="number of made-up questions")
     parser.add_argument("--outcomes", type=int, default=8192, help="their vocabulary")
     given = parser.parse_args()
-    command = f"python benchmarks/sparse_affinity.py {given.part}"
-    routes = (given.route,) if given.route else ("all pairs", "nearest")
+    command = f"python benchmarks/large_affinity.py {given.part}"
+    routes = given.route or ["all pairs", "landmarks"]
+    data, correct = BENCHMARK, None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        path = folder / "distributions.npy"
         if given.part == "size" and given.made_up:
             command += f" --made-up {given.made_up} --outcomes {given.outcomes}"
-            path = make_up(folder / "made_up.npy", given.made_up, given.outcomes)
-            rows = size(path, routes, given.neighbours)
+            data = "made up"
+            make_up(path, given.made_up, given.outcomes)
         else:
             limit = 0 if given.root else given.items
             audit = Audit(MODEL, BENCHMARK, limit=limit, root=given.root, use_recorded=False)
             audit.configure(parse_assignments([FORMAT]))
-            audit.predictions()
+            correct, whole = audit.predictions().correct, audit.distributions()
             if given.part == "compare":
-                rows = compare(audit, given.items, folder)
-            else:
-                rows = size(audit.run.path("distributions.npy"), routes, given.neighbours)
-    keep(rows, command + (f" --route '{given.route}'" if given.route else ""))
+                items = sample_items(len(whole), size=given.items)
+                correct, whole = correct[items], whole[items]
+            np.save(path, whole)
+        if given.part == "compare":
+            rows = compare(path, correct)
+        else:
+            rows = size(path, routes, given.number, correct)
+    rows = [{"part": given.part, "data": data, **row} for row in rows]
+    command += "".join(f" --route '{route}'" for route in given.route or [])
+    keep(rows, command + (f" --number {given.number}" if given.number else ""))
     print(pd.DataFrame(rows).to_string())
 
 
