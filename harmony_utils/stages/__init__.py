@@ -22,6 +22,7 @@ from harmony_utils.stages.results import (
     recorded_calibration,
     recorded_difficulty_calibration,
     recorded_false_alarms,
+    recorded_suspected_keys,
 )
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "recorded_difficulty_calibration",
     "recorded_false_alarms",
     "recorded_panel",
+    "recorded_suspected_keys",
     "run_answers",
 ]
