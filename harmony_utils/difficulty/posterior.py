@@ -200,7 +200,8 @@ class _Chain:
     def __init__(
         self, fit: DifficultyFit, responses: Responses, places: np.ndarray, rng: np.random.Generator
     ) -> None:
-        self.rng, self.one_slope = rng, fit.model == "1pl"
+        # signs have numbers of their own: difficulties are drawn the same with and without them
+        self.rng, self.sign_rng, self.one_slope = rng, rng.spawn(1)[0], fit.model == "1pl"
         self.seen = (~np.isnan(responses.values)).astype(float)
         self.answers = np.nan_to_num(responses.values)
         # right and wrong answers side by side: one product gives all log-likelihoods
@@ -233,9 +234,9 @@ class _Chain:
         self._parts()
         self._abilities()
 
-    def _lattice(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _lattice(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return slopes, difficulties and log prior, shape (n_slopes, n_places), of the lattice."""
-        shift, turn = self.rng.random(2) - 0.5
+        shift, turn = rng.random(2) - 0.5
         steps = np.zeros(1) if self.one_slope else _SLOPES + shift * (_SLOPES[1] - _SLOPES[0])
         slopes = np.exp(self.slope_mean + self.slope_sd * steps)
         grid = np.arange(-LIMIT, LIMIT + _STEP / 2, _STEP) + turn * _STEP
@@ -254,7 +255,7 @@ class _Chain:
         return np.exp(height, out=height).reshape(-1, *prior.shape)
 
     def _items(self) -> None:
-        slopes, grid, prior = self._lattice()
+        slopes, grid, prior = self._lattice(self.rng)
         for block in self.blocks:
             chances = self._chances(block, slopes, grid, prior)
             slope = _chosen(chances.sum(axis=2)[block.pattern], self.rng)
@@ -272,7 +273,7 @@ class _Chain:
         falling : ndarray of shape (n_items,)
             Probability of a negative slope in this state.
         """
-        slopes, grid, prior = self._lattice()
+        slopes, grid, prior = self._lattice(self.sign_rng)
         both = np.concatenate([slopes, -slopes])
         prior = np.vstack([prior + np.log1p(-self.falling), prior + np.log(self.falling)])
         n_items = len(self.fit.items)
@@ -282,10 +283,10 @@ class _Chain:
             below = chances[:, len(slopes) :].sum(axis=1) / chances.sum(axis=1)
             falling[block.items] = below[block.pattern]
             for row in drawn:
-                row[block.items] = both[_chosen(chances[block.pattern], self.rng)]
+                row[block.items] = both[_chosen(chances[block.pattern], self.sign_rng)]
         n_falling = (drawn[0] < 0).sum()
         first, second = WRONG_KEYS
-        self.falling = float(self.rng.beta(first + n_falling, second + n_items - n_falling))
+        self.falling = float(self.sign_rng.beta(first + n_falling, second + n_items - n_falling))
         return drawn, falling
 
     def _density(self, where: np.ndarray) -> np.ndarray:
