@@ -2,18 +2,23 @@
 
     python benchmarks/difficulty_calibration.py
 
-Writes, into ``results/recorded``, ``difficulty_calibration.csv``: for each number of models and
+takes about half an hour on one core. Each panel's measures are kept in the file named by
+``--partial`` as soon as they are there, so that the same command goes on after a kill. At the end
+it writes, into ``results/recorded``, ``difficulty_calibration.csv``: for each number of models and
 shape of benchmark the coverage of every interval, the errors of the mismatch and what gaps are
 called; ``difficulty_false_alarms.csv``: how often the checks of the fit object to answers that the
-model itself gave; and ``difficulty_calibration.json``, what made them. A share of n panels is known
+model itself gave; ``difficulty_keys.csv``: how many planted wrong keys are suspected, and how many
+good ones; and ``difficulty_calibration.json``, what made them. A share of n panels is known
 to plus or minus ``1.96 * sqrt(share * (1 - share) / n)``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,7 +32,6 @@ from harmony_utils.difficulty import (
     fit_difficulty,
     measure_mismatch,
     simulate_panel,
-    suspected_keys,
     uniform_target,
     wasserstein,
 )
@@ -40,7 +44,10 @@ N_ITEMS, N_LINKED = 200, 50
 HOLE = (0.0, 1.6)
 SHAPES = ("normal", "hole")
 MODELS = (12, 36, 100)
+PLANTED, KEY_MODELS = (0.0, 0.05), (8, *MODELS)
 CELLS = [(n_models, shape) for shape in SHAPES for n_models in MODELS]
+FIRST = 5_000_000
+"""Number of the first panel: constants of the method were chosen on panels far below it."""
 
 
 def difficulties(shape: str, rng: np.random.Generator) -> np.ndarray:
@@ -80,15 +87,15 @@ def one(n_models: int, shape: str, number: int, n_draws: int) -> dict[str, float
     found = measure_mismatch(fit, TARGET, posterior=posterior)
     wanted = np.array([found.interval, found.shift_interval, found.shape_interval]).T
     covered = inside(true, wanted)
-    tails = [0.025, 0.975]
+    abilities = np.quantile(posterior.abilities, [0.025, 0.975], axis=0)
     return {
         "seconds_fit": fitted - started,
         "seconds_posterior": drawn - fitted,
         "r_difficulty": np.corrcoef(posterior.mean, panel.difficulty[places])[0, 1],
         "difficulty": inside(panel.difficulty[places], posterior.interval()).mean(),
         "difficulty_of_fit": (off < 1.96 * fit.difficulty_se)[varied].mean(),
-        "slope": inside(panel.slope[places], np.quantile(posterior.slopes, tails, axis=0)).mean(),
-        "ability": inside(panel.ability, np.quantile(posterior.abilities, tails, axis=0)).mean(),
+        "slope": slope_coverage(panel, posterior),
+        "ability": inside(panel.ability, abilities).mean(),
         "ability_of_fit": (np.abs(fit.ability - panel.ability) < 1.96 * fit.ability_se).mean(),
         "distance": covered[0],
         "shift": covered[1],
@@ -101,6 +108,12 @@ def one(n_models: int, shape: str, number: int, n_draws: int) -> dict[str, float
         "shape_error": found.shape - true[2],
         **gap_calls(fit, posterior),
     }
+
+
+def slope_coverage(panel, posterior) -> float:
+    """Return the coverage of mean and 1.96 standard deviations of all slopes' draws."""
+    off = np.abs(posterior.slopes.mean(axis=0) - panel.slope)
+    return float((off < 1.96 * posterior.slopes.std(axis=0)).mean())
 
 
 def linked_coverage(panel) -> float:
@@ -131,21 +144,6 @@ def gap_calls(fit, posterior) -> dict[str, float]:
     }
 
 
-def calibrate(
-    cells: Sequence[tuple[int, str]] = CELLS, *, n_panels: int, n_draws: int
-) -> pd.DataFrame:
-    """Return the means over panels, one row a cell; errors also with their spread."""
-    rows = []
-    for n_models, shape in cells:
-        found = [one(n_models, shape, number, n_draws) for number in range(n_panels)]
-        panels = pd.DataFrame(found).astype(float)
-        spread = panels[["distance_error", "shift_error", "shape_error"]].std()
-        about = {"n_models": n_models, "shape_of_items": shape, "n_items": N_ITEMS}
-        rows.append({**about, "n_panels": n_panels, **panels.mean(), **spread.add_suffix("_sd")})
-        print(pd.Series(rows[-1]).to_dict(), flush=True)
-    return pd.DataFrame(rows)
-
-
 def alarms(n_models: int, number: int, n_items: int = 100) -> dict[str, float]:
     """Return what the checks say of answers that the model itself gave: every alarm is false.
 
@@ -161,7 +159,6 @@ def alarms(n_models: int, number: int, n_items: int = 100) -> dict[str, float]:
     family = np.array(["a", "b"] * n_models)[:n_models]
     items = differential_items(fit, responses, group=family)
     parts = differential_subjects(fit, responses)
-    keys = suspected_keys(fit)
     return {
         "item_fit_p": (checks.items["p_value"] < 0.05).mean(),
         "item_fit_any": checks.items["flagged"].any(),
@@ -171,42 +168,148 @@ def alarms(n_models: int, number: int, n_items: int = 100) -> dict[str, float]:
         "item_group_any": items["flagged"].any(),
         "model_subject_p": (parts["p_value"] < 0.05).mean(),
         "model_subject_any": parts["flagged"].any(),
-        "keys_listed": len(keys) / n_items,
-        "keys_sure": (keys["p_negative"] > 0.95).sum() / n_items,
     }
 
 
-def false_alarms(models: Sequence[int] = MODELS, *, n_panels: int) -> pd.DataFrame:
-    """Return the rates over panels, one row for each number of models."""
-    rows = []
-    for n_models in models:
-        found = pd.DataFrame([alarms(n_models, number) for number in range(n_panels)])
-        rows.append({"n_models": n_models, "n_panels": n_panels, **found.astype(float).mean()})
-        print(pd.Series(rows[-1]).to_dict(), flush=True)
+def keys(n_models: int, planted: float, number: int, n_draws: int) -> dict[str, float]:
+    """Return how many items are suspected, and how many of them have a planted wrong key.
+
+    ``…_sure``: those whose probability of a negative slope is above .95.
+    """
+    seed = np.random.default_rng([n_models, round(1000 * planted), number]).integers(2**31)
+    panel = simulate_panel(n_models, N_ITEMS, wrong_keys=planted, random_state=int(seed))
+    fit = fit_difficulty(panel.responses)
+    posterior = difficulty_posterior(fit, panel.responses, n_draws=n_draws, random_state=number)
+    listed, sure = posterior.p_negative > 0.5, posterior.p_negative > 0.95
+    return {
+        "planted": panel.reversed.sum(),
+        "listed": listed.sum(),
+        "found": (listed & panel.reversed).sum(),
+        "listed_sure": sure.sum(),
+        "found_sure": (sure & panel.reversed).sum(),
+        "slope": slope_coverage(panel, posterior),
+    }
+
+
+class Kept:
+    """Measures of single panels, kept in a file of JSON lines and not computed again.
+
+    Parameters
+    ----------
+    path : Path or None
+        File; None keeps nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.found, self.seconds = path, {}, 0.0
+        lines = path.read_text(encoding="utf-8").split("\n") if path and path.exists() else []
+        for line in lines[:-1]:  # a line without its end was cut off by a kill
+            key, value, seconds = json.loads(line)
+            self.found[json.dumps(key)] = value
+            self.seconds += seconds
+        if path and lines and lines[-1]:
+            path.write_text("".join(line + "\n" for line in lines[:-1]), encoding="utf-8")
+
+    def __call__(self, measure: Callable[..., dict[str, float]], *settings) -> dict[str, float]:
+        """Return the measures of one panel."""
+        key = [measure.__name__, *settings]
+        name = json.dumps(key)
+        if name not in self.found:
+            started = time.process_time()
+            self.found[name] = {k: float(v) for k, v in measure(*settings).items()}
+            seconds = time.process_time() - started
+            self.seconds += seconds
+            if self.path:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([key, self.found[name], seconds]) + "\n")
+        return self.found[name]
+
+
+def calibrate(
+    cells: Sequence[tuple[int, str]] = CELLS,
+    *,
+    n_panels: int,
+    n_draws: int,
+    kept: Kept | None = None,
+) -> pd.DataFrame:
+    """Return the means over panels, one row a cell; errors also with their spread."""
+    kept, rows = kept or Kept(None), []
+    for n_models, shape in cells:
+        numbers = range(FIRST, FIRST + n_panels)
+        panels = pd.DataFrame([kept(one, n_models, shape, number, n_draws) for number in numbers])
+        spread = panels[["distance_error", "shift_error", "shape_error"]].std()
+        about = {"n_models": n_models, "shape_of_items": shape, "n_items": N_ITEMS}
+        rows.append({**about, "n_panels": n_panels, **panels.mean(), **spread.add_suffix("_sd")})
     return pd.DataFrame(rows)
+
+
+def false_alarms(
+    models: Sequence[int] = MODELS, *, n_panels: int, kept: Kept | None = None
+) -> pd.DataFrame:
+    """Return the rates over panels, one row for each number of models."""
+    kept, rows = kept or Kept(None), []
+    for n_models in models:
+        numbers = range(FIRST, FIRST + n_panels)
+        found = pd.DataFrame([kept(alarms, n_models, number) for number in numbers])
+        rows.append({"n_models": n_models, "n_panels": n_panels, **found.mean()})
+    return pd.DataFrame(rows)
+
+
+def suspicion(
+    models: Sequence[int] = KEY_MODELS, *, n_panels: int, n_draws: int, kept: Kept | None = None
+) -> pd.DataFrame:
+    """Return precision and recall over all panels' items, without and with planted wrong keys.
+
+    ``listed`` is a share of all items; precision and recall are missing where they are 0 / 0.
+    """
+    kept, rows = kept or Kept(None), []
+    for planted in PLANTED:
+        for n_models in models:
+            numbers = range(FIRST, FIRST + n_panels)
+            found = pd.DataFrame([kept(keys, n_models, planted, at, n_draws) for at in numbers])
+            sums = found.sum()
+            row = {"planted": planted, "n_models": n_models, "n_panels": n_panels}
+            for sure in ("", "_sure"):
+                row[f"listed{sure}"] = sums[f"listed{sure}"] / n_panels / N_ITEMS
+                row[f"precision{sure}"] = sums[f"found{sure}"] / (sums[f"listed{sure}"] or np.nan)
+                row[f"recall{sure}"] = sums[f"found{sure}"] / (sums["planted"] or np.nan)
+            rows.append({**row, "slope": found["slope"].mean()})
+    return pd.DataFrame(rows)
+
+
+def tables(n_panels: int, n_key_panels: int, n_draws: int, kept: Kept) -> dict[str, pd.DataFrame]:
+    """Return all tables, by the names of their files."""
+    return {
+        "difficulty_calibration": calibrate(n_panels=n_panels, n_draws=n_draws, kept=kept),
+        "difficulty_false_alarms": false_alarms(n_panels=n_panels, kept=kept),
+        "difficulty_keys": suspicion(n_panels=n_key_panels, n_draws=n_draws, kept=kept),
+    }
 
 
 def main() -> None:
     """Write the tables and what made them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--panels", type=int, default=70, help="panels in each cell")
+    parser.add_argument("--panels", type=int, default=300, help="panels in each cell")
+    parser.add_argument("--key-panels", type=int, default=100, help="panels with wrong keys")
     parser.add_argument("--draws", type=int, default=150, help="draws from each posterior")
+    parser.add_argument("--partial", type=Path, help="file that keeps finished panels")
     given = parser.parse_args()
-    started = time.process_time()
-    tables = {
-        "difficulty_calibration": calibrate(n_panels=given.panels, n_draws=given.draws),
-        "difficulty_false_alarms": false_alarms(n_panels=given.panels),
-    }
+    kept = Kept(given.partial)
+    for number in range(1, given.panels + 1):  # of half a run, as many panels in every cell
+        found = tables(number, min(number, given.key_panels), given.draws, kept)
     folder = recorded_folder()
-    for name, table in tables.items():
+    for name, table in found.items():
         write_atomically(
             folder / f"{name}.csv",
             lambda path, table=table: table.round(4).to_csv(path, index=False),
         )
     about = {
         "command": "python benchmarks/difficulty_calibration.py",
-        **vars(given),
-        "seconds": round(time.process_time() - started),
+        "panels": given.panels,
+        "key_panels": given.key_panels,
+        "first_panel": FIRST,
+        "draws": given.draws,
+        "seconds": round(kept.seconds),
         "versions": versions(),
     }
     write_json(folder / "difficulty_calibration.json", about)

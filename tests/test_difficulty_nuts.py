@@ -97,13 +97,12 @@ def test_difficulties(fitted, matrix, place, mean_width):
     # seen: .75, .98, 1.10 of a posterior standard deviation; widths .75, .55, .44 of it on average
     [("simulated", 0.9, 0.7), ("recorded", 1.1, 0.5), ("missing", 1.25, 0.4)],
 )
-def test_slopes_are_pulled_together_and_their_errors_are_too_small(
-    fitted, matrix, place, least_width
-):
-    """A known weakness: the population of slopes is estimated too narrow from few models."""
+def test_slopes_of_the_fit_are_pulled_together(fitted, matrix, place, least_width):
+    """A known weakness, and why their errors are read on the posterior."""
     fit, known = fitted[matrix][1], reference(matrix, "slope")
     assert largest((fit.slope - known["mean"]) / known["sd"]) < place
-    assert least_width < np.exp(np.log(fit.discrimination_se / known["sd"]).mean()) < 1
+    width = np.sqrt(fit.covariance[:, 0, 0])
+    assert least_width < np.exp(np.log(width / known["sd"]).mean()) < 1
 
 
 @pytest.mark.parametrize("matrix", MATRICES)
@@ -135,6 +134,6 @@ def test_the_posterior_with_another_population(fitted, matrix, ability, difficul
     known = reference(matrix, "difficulty").iloc[posterior.places]
     width = (known["high"] - known["low"]) / 3.92
     assert largest(((posterior.mean - known["median"]) / width)[sure]) < difficulty
-    slopes = reference(matrix, "slope").iloc[posterior.places]
+    slopes = reference(matrix, "slope")
     ratio = np.log(posterior.slopes.std(axis=0) / slopes["sd"])
-    assert abs(ratio.mean()) < 0.35  # seen: -.28 and -.04, the fit's being -.29 and -.81
+    assert abs(ratio.mean()) < 0.3  # seen: -.22 and -.13, the fit's being -.29 and -.81

@@ -62,7 +62,7 @@ class DifficultyAudit:
     gaps : list of Gap
         See :func:`~harmony_utils.difficulty.coverage.find_gaps`.
     suspects : DataFrame
-        See :func:`~harmony_utils.difficulty.checks.suspected_keys`; with ``1pl`` from a 2pl fit.
+        See :func:`~harmony_utils.difficulty.checks.suspected_keys`.
     purpose : dict or None
         Scores for the purpose, or ``refused`` with the reason; None without a purpose.
     checks : FitChecks or None
@@ -116,14 +116,22 @@ class DifficultyAudit:
         return json_values(found)
 
     def items_table(self) -> pd.DataFrame:
-        """Return the items' table with posterior means, and subjects if there are any."""
-        table = self.fit.items_table()
-        for name in ("difficulty", "discrimination"):
-            draws = self.posterior.draws if name == "difficulty" else self.posterior.slopes
-            for statistic in ("mean", "std"):
-                column = np.full(len(table), np.nan)
-                column[self.posterior.places] = getattr(draws, statistic)(axis=0)
-                table[f"{name}_posterior_{statistic.replace('std', 'sd')}"] = column
+        """Return one row for each item, with its subject if there are any.
+
+        ``difficulty`` and ``difficulty_se`` are the fit's; ``discrimination``,
+        ``discrimination_se`` and ``p_negative`` are read on the posterior's slopes, of which the
+        fit's are too narrow a picture. Posterior means of difficulty stand beside the fit's for
+        usable items.
+        """
+        slopes, table = self.posterior.slopes, self.fit.items_table()
+        table["discrimination"] = slopes.mean(axis=0)
+        place = table.columns.get_loc("discrimination") + 1
+        table.insert(place, "discrimination_se", slopes.std(axis=0))
+        table["p_negative"] = self.posterior.p_negative
+        for name in ("mean", "sd"):
+            column = np.full(len(table), np.nan)
+            column[self.posterior.places] = getattr(self.posterior, name)
+            table[f"difficulty_posterior_{name}"] = column
         table["share_right"] = np.nanmean(self.responses.values, axis=0)
         table["n_answers"] = (~np.isnan(self.responses.values)).sum(axis=0)
         if any(self.responses.subjects):
@@ -212,7 +220,6 @@ def audit_difficulty(
     wanted += [pool_target(fit), uniform_target(*WIDE)]
     options = {"posterior": posterior, "random_state": random_state}
     labels = responses.grouping("subject") if any(responses.subjects) else None
-    free = fit if model != "1pl" else fit_difficulty(responses, model="2pl")
     return DifficultyAudit(
         responses=responses,
         fit=fit,
@@ -224,7 +231,7 @@ def audit_difficulty(
         gaps=find_gaps(
             fit, wanted[0], posterior=posterior, subjects=labels, random_state=random_state
         ),
-        suspects=suspected_keys(free),
+        suspects=suspected_keys(fit, posterior),
         purpose=_purpose(purpose, responses, posterior, random_state),
         checks=check_fit(fit, responses, n_simulations=n_simulations, random_state=random_state)
         if n_simulations
@@ -236,7 +243,7 @@ def _few_models(n_models: int) -> list[dict[str, Any]]:
     if n_models >= FEW_MODELS:
         return []
     sentence = (
-        f"{n_models} models hardly know a slope: most suspected keys are chance, and intervals "
+        f"{n_models} models hardly know a slope: most wrong keys go unnoticed, and intervals "
         "assume the population of items is right"
     )
     return [{"flag": "few-models", "sentence": sentence, "names": []}]

@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from harmony_utils.difficulty.fit import MIN_SLOPE, DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.responses import Responses
 
 _MOST_ITEMS = 2000
@@ -234,25 +235,36 @@ def false_discoveries(p_values: np.ndarray, *, rate: float = 0.05) -> np.ndarray
     return called
 
 
-def suspected_keys(fit: DifficultyFit, *, least: float = 0.5) -> pd.DataFrame:
+def suspected_keys(
+    fit: DifficultyFit, posterior: DifficultyPosterior, *, least: float = 0.5
+) -> pd.DataFrame:
     """List items that weaker models solve more often: their key may be wrong.
 
     Parameters
     ----------
     fit : DifficultyFit
-        Of at least some ten models; with fewer, the list is mostly chance.
+        Where the items' names come from.
+    posterior : DifficultyPosterior
+        Of that fit.
     least : float
         Posterior probability of a negative slope from which an item is listed.
 
     Returns
     -------
     DataFrame
-        ``item``, ``p_negative``, ``discrimination``, ``discrimination_se``, likeliest first. A
-        reading, not a verdict: an item can also be ambiguous, or ask for what abler models think
-        they know better.
+        ``item``, ``p_negative``, ``discrimination``, ``discrimination_se`` (mean and standard
+        deviation of the slope's draws), likeliest first. A reading, not a verdict: an item can
+        also be ambiguous, or ask for what abler models think they know better.
     """
-    table = fit.items_table()[["item", "p_negative", "discrimination", "discrimination_se"]]
-    chosen = table[(table["p_negative"] > least) & ~fit.anchored]
+    table = pd.DataFrame(
+        {
+            "item": fit.items,
+            "p_negative": posterior.p_negative,
+            "discrimination": posterior.slopes.mean(axis=0),
+            "discrimination_se": posterior.slopes.std(axis=0),
+        }
+    )
+    chosen = table[table["p_negative"] > least]
     return chosen.sort_values("p_negative", ascending=False, kind="stable", ignore_index=True)
 
 

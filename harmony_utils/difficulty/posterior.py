@@ -11,12 +11,17 @@ normal at their mode. Log slopes have a normal population, difficulties a mixtur
 so that a benchmark may be lopsided or have a hole; the fit's normal population of slope and
 intercept would spread ``b = -d / a`` too far. Every draw is put on the scale of the fit, on which
 these models' abilities have mean 0 and standard deviation 1.
+
+A wrong key turns a curve round. So in every tenth state each item is also held against the same
+curves falling: the share of falling ones among all items is drawn along, and an item is suspected
+by what its answers say for a falling curve against a rising one, not by a slope near zero.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +33,11 @@ from harmony_utils.errors import InputError
 DRAWS = 400
 """Draws that are kept; with fewer, the ends of a 95 % interval are rough."""
 
+WRONG_KEYS = (1.0, 19.0)
+"""Beta prior of the share of items whose curve falls: 5 % before any answer is seen."""
+
 _BURN_IN = 60
+_EVERY = 10
 _SLOPES = np.linspace(-3, 3, 11)
 _STEP = 0.2
 _PARTS = 3
@@ -37,7 +46,7 @@ _CHUNK = 4096
 
 @dataclass(frozen=True)
 class DifficultyPosterior:
-    """Joint draws of the usable items' difficulties and slopes and of the models' abilities.
+    """Joint draws of items and models, and what they say of a falling curve.
 
     Parameters
     ----------
@@ -45,16 +54,20 @@ class DifficultyPosterior:
         Numbers of the items in the fit.
     draws : ndarray of shape (n_draws, n_usable)
         Difficulties; every row is one state of the whole benchmark.
-    slopes : ndarray of shape (n_draws, n_usable)
-        Discriminations in the same states.
     abilities : ndarray of shape (n_draws, n_models)
         Abilities in the same states; each row has mean 0 and standard deviation 1.
+    slopes : ndarray of shape (n_slopes, n_items)
+        Discriminations of all items of the fit, negative where the curve falls: ten draws in every
+        tenth state.
+    p_negative : ndarray of shape (n_items,)
+        Probability of a falling curve, averaged over those states.
     """
 
     places: np.ndarray
     draws: np.ndarray
-    slopes: np.ndarray
     abilities: np.ndarray
+    slopes: np.ndarray
+    p_negative: np.ndarray
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -78,9 +91,7 @@ class DifficultyPosterior:
 
     def select(self, chosen: np.ndarray) -> DifficultyPosterior:
         """Return the posterior of some of its items, by their numbers in ``places``."""
-        return DifficultyPosterior(
-            self.places[chosen], self.draws[:, chosen], self.slopes[:, chosen], self.abilities
-        )
+        return replace(self, places=self.places[chosen], draws=self.draws[:, chosen])
 
 
 def difficulty_posterior(
@@ -140,13 +151,47 @@ def difficulty_posterior(
             "no item separates abler from weaker models; look at suspected keys and at the models"
         )
     state = _Chain(fit, responses, places, np.random.default_rng(random_state))
-    kept = []
-    for number in range(_BURN_IN + n_draws):
+    for _ in range(_BURN_IN):
         state.advance()
-        if number >= _BURN_IN:
-            kept.append((state.difficulty.copy(), np.exp(state.log_slope), state.ability))
-    draws, slopes, abilities = (np.stack(parts) for parts in zip(*kept, strict=True))
-    return DifficultyPosterior(places, draws.clip(-LIMIT, LIMIT), slopes, abilities)
+    state.signed_slopes()  # the share of falling curves starts at its prior
+    kept, signed = [], []
+    for number in range(n_draws):
+        state.advance()
+        kept.append((state.difficulty.copy(), state.ability))
+        if number % _EVERY == 0:
+            signed.append(state.signed_slopes())
+    draws, abilities = (np.stack(parts) for parts in zip(*kept, strict=True))
+    slopes, falling = (np.stack(parts) for parts in zip(*signed, strict=True))
+    slopes = slopes.reshape(-1, slopes.shape[-1])
+    return DifficultyPosterior(
+        places, draws.clip(-LIMIT, LIMIT), abilities, slopes, falling.mean(axis=0)
+    )
+
+
+class _Block(NamedTuple):
+    """Items of one guessing level, and the different answers that they got.
+
+    With few models many items have the very same answers: their curves are held against them once.
+    """
+
+    guessing: float
+    answers: np.ndarray  # (n_patterns, 2 * n_models): right, then wrong
+    items: np.ndarray  # (n,) numbers of the items
+    pattern: np.ndarray  # (n,) row of each item's answers
+
+
+def _blocks(counts: np.ndarray, guessing: np.ndarray) -> list[_Block]:
+    """Return items in blocks small enough for the lattice of each to stay in memory."""
+    blocks = []
+    for level in np.unique(guessing):
+        rows = np.flatnonzero(guessing == level)
+        patterns, of_row = np.unique(counts[rows], axis=0, return_inverse=True)
+        of_row = of_row.reshape(-1)
+        for first in range(0, len(patterns), _CHUNK):
+            held = (of_row >= first) & (of_row < first + _CHUNK)
+            part = patterns[first : first + _CHUNK]
+            blocks.append(_Block(float(level), part, rows[held], of_row[held] - first))
+    return blocks
 
 
 class _Chain:
@@ -155,13 +200,17 @@ class _Chain:
     def __init__(
         self, fit: DifficultyFit, responses: Responses, places: np.ndarray, rng: np.random.Generator
     ) -> None:
-        self.rng, self.one_slope = rng, fit.model == "1pl"
+        # signs have numbers of their own: difficulties are drawn the same with and without them
+        self.rng, self.sign_rng, self.one_slope = rng, rng.spawn(1)[0], fit.model == "1pl"
         self.seen = (~np.isnan(responses.values)).astype(float)
         self.answers = np.nan_to_num(responses.values)
         # right and wrong answers side by side: one product gives all log-likelihoods
         both = np.vstack([self.answers, self.seen - self.answers])
-        self.counts = both[:, places].T.astype(np.float32)
+        counts = both.T.astype(np.float32)
+        self.blocks = _blocks(counts[places], fit.guessing[places])
+        self.all_blocks = _blocks(counts, fit.guessing)
         self.places, self.guessing = places, fit.guessing[places]
+        self.falling = WRONG_KEYS[0] / sum(WRONG_KEYS)
         # items without a difficulty still say something of the abilities: as much as the fit knows
         self.fit, self.rest = fit, np.setdiff1d(np.arange(len(fit.items)), places)
         self.roots = np.linalg.cholesky(fit.covariance[self.rest] + 1e-12 * np.eye(2))
@@ -185,25 +234,60 @@ class _Chain:
         self._parts()
         self._abilities()
 
-    def _items(self) -> None:
-        shift, turn = self.rng.random(2) - 0.5
+    def _lattice(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return slopes, difficulties and log prior, shape (n_slopes, n_places), of the lattice."""
+        shift, turn = rng.random(2) - 0.5
         steps = np.zeros(1) if self.one_slope else _SLOPES + shift * (_SLOPES[1] - _SLOPES[0])
-        slopes = self.slope_mean + self.slope_sd * steps
+        slopes = np.exp(self.slope_mean + self.slope_sd * steps)
         grid = np.arange(-LIMIT, LIMIT + _STEP / 2, _STEP) + turn * _STEP
         prior = np.log(self._density(grid).sum(axis=1) + 1e-12) - 0.5 * steps[:, None] ** 2
-        logits = np.exp(slopes)[:, None, None] * (self.ability - grid[:, None])
+        return slopes, grid, prior
+
+    def _chances(
+        self, block: _Block, slopes: np.ndarray, grid: np.ndarray, prior: np.ndarray
+    ) -> np.ndarray:
+        """Return posterior weights, shape (n_patterns, n_slopes, n_places); the largest is 1."""
+        logits = slopes[:, None, None] * (self.ability - grid[:, None])
         logits = logits.reshape(-1, len(self.ability)).clip(-30, 30).astype(np.float32)
-        heavier = prior.ravel().astype(np.float32)
-        for level in np.unique(self.guessing):
-            table = _log_chances(logits, np.float32(level)).T
-            rows = np.flatnonzero(self.guessing == level)
-            for part in np.array_split(rows, -(-len(rows) // _CHUNK)):
-                height = self.counts[part] @ table + heavier
-                chances = np.exp(height - height.max(axis=1, keepdims=True))
-                chances = chances.reshape(len(part), len(slopes), len(grid))
-                slope = _chosen(chances.sum(axis=2), self.rng)
-                place = _chosen(chances[np.arange(len(part)), slope], self.rng)
-                self.log_slope[part], self.difficulty[part] = slopes[slope], grid[place]
+        height = block.answers @ _log_chances(logits, np.float32(block.guessing)).T
+        height += prior.ravel().astype(np.float32)
+        height -= height.max(axis=1, keepdims=True)
+        return np.exp(height, out=height).reshape(-1, *prior.shape)
+
+    def _items(self) -> None:
+        slopes, grid, prior = self._lattice(self.rng)
+        for block in self.blocks:
+            chances = self._chances(block, slopes, grid, prior)
+            slope = _chosen(chances.sum(axis=2)[block.pattern], self.rng)
+            place = _chosen(chances[block.pattern, slope], self.rng)
+            self.log_slope[block.items] = np.log(slopes)[slope]
+            self.difficulty[block.items] = grid[place]
+
+    def signed_slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Draw slopes of all items, some of whose curves fall, and the share of those that do.
+
+        Returns
+        -------
+        slopes : ndarray of shape (10, n_items)
+            Independent draws in this state.
+        falling : ndarray of shape (n_items,)
+            Probability of a negative slope in this state.
+        """
+        slopes, grid, prior = self._lattice(self.sign_rng)
+        both = np.concatenate([slopes, -slopes])
+        prior = np.vstack([prior + np.log1p(-self.falling), prior + np.log(self.falling)])
+        n_items = len(self.fit.items)
+        drawn, falling = np.empty((_EVERY, n_items)), np.empty(n_items)
+        for block in self.all_blocks:
+            chances = self._chances(block, both, grid, prior).sum(axis=2)
+            below = chances[:, len(slopes) :].sum(axis=1) / chances.sum(axis=1)
+            falling[block.items] = below[block.pattern]
+            for row in drawn:
+                row[block.items] = both[_chosen(chances[block.pattern], self.sign_rng)]
+        n_falling = (drawn[0] < 0).sum()
+        first, second = WRONG_KEYS
+        self.falling = float(self.sign_rng.beta(first + n_falling, second + n_items - n_falling))
+        return drawn, falling
 
     def _density(self, where: np.ndarray) -> np.ndarray:
         """Return each part's share of the population's density, shape (n, n_parts)."""

@@ -24,6 +24,7 @@ from harmony_utils.stages.results import (
     recorded_difficulty_calibration,
     recorded_false_alarms,
     recorded_large_affinity,
+    recorded_suspected_keys,
 )
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "recorded_false_alarms",
     "recorded_large_affinity",
     "recorded_panel",
+    "recorded_suspected_keys",
     "run_answers",
     "save_filling",
 ]

@@ -169,6 +169,22 @@ def recorded_false_alarms() -> pd.DataFrame:
     DataFrame
         One row for each number of models, from ``benchmarks/difficulty_calibration.py``. Columns
         that end in ``_any`` are shares of panels in which anything was flagged, those in ``_p``
-        shares of p-values below .05; ``keys_listed`` and ``keys_sure`` are shares of items.
+        shares of p-values below .05.
     """
     return pd.read_csv(recorded_folder() / "difficulty_false_alarms.csv")
+
+
+def recorded_suspected_keys() -> pd.DataFrame:
+    """Return how many planted wrong keys are suspected in simulations, and how many good ones.
+
+    Returns
+    -------
+    DataFrame
+        One row for each share of wrong keys (``planted``) and number of models, from
+        ``benchmarks/difficulty_calibration.py``. ``listed``: share of the items whose probability
+        of a negative slope is above one half; ``precision``: share of those that are planted;
+        ``recall``: share of the planted that are listed; ``…_sure``: the same above .95; missing
+        where nothing is listed or planted. ``slope``: share of items whose true slope lies within
+        1.96 of ``discrimination_se`` of ``discrimination``.
+    """
+    return pd.read_csv(recorded_folder() / "difficulty_keys.csv")
