@@ -64,12 +64,12 @@ def test_a_killed_calibration_goes_on_and_ends_the_same(script, tmp_path):
 
 
 def test_recorded_coverage_and_suspicion_are_bounded():
-    """Wide enough for chance among hundreds of panels, and for what the docstrings admit."""
+    """Wide enough for chance among tens of panels, and for what the docstrings admit."""
     table, keys = recorded_difficulty_calibration(), recorded_suspected_keys()
     for kind in ("difficulty", "ability", "linked"):
         assert table[kind].between(0.92, 0.98).all(), kind
     assert table["slope"].between(0.89, 0.97).all()
-    assert table[["distance", "shift", "shape"]].gt(0.9).all(axis=None)
+    assert table[["distance", "shift", "shape"]].gt(0.84).all(axis=None)
     planted = keys[keys["planted"] > 0].set_index("n_models")
     assert (planted["precision"] > 0.7).all()
     assert (planted["recall"].diff().dropna() > 0).all()

@@ -127,7 +127,8 @@ def difficulty_posterior(
     The lattice of log slopes has eleven points over plus or minus three standard deviations of
     their population, that of difficulties steps of 0.2; both are shifted at random in every round,
     so that no difficulty is preferred. On simulated panels of 12 to 100 models, 95 % intervals of
-    difficulties and abilities held the truth in 93 to 95 % of cases, those of slopes in 87 to 94 %
+    difficulties and abilities held the truth in 93 to 96 % of cases; mean and 1.96 standard
+    deviations of slopes did in 91 to 95 %, with 5 % wrong keys planted in 88 % with 8 models
     (``results/recorded/difficulty_calibration.csv``).
 
     Examples
