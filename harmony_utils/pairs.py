@@ -116,7 +116,7 @@ def pair_quantiles(matrix: np.ndarray, probabilities: Sequence[float]) -> np.nda
     Returns
     -------
     ndarray of shape (n_probabilities,), float64
-        Exact, with linear interpolation between neighbours as :func:`numpy.quantile` has it.
+        Exact, with linear interpolation between neighbours as ``numpy.quantile`` has it.
 
     Raises
     ------
