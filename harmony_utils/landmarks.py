@@ -19,8 +19,9 @@ from harmony_utils.similarity import (
 
 EIGENVALUE_TOLERANCE = 1e-5
 """Eigenvalues of the landmarks' similarities that are smaller than this share of the largest are
-left out: they are rounding, which the inverse would blow up. Our choice; on questions of MMLU
-1e-3 and 1e-8 gave the same agreement with all pairs."""
+left out: they are rounding, which the inverse would blow up. Our choice; on 5,000 questions of MMLU
+1e-8 gave the same agreement with all pairs, 1e-3 with 500 landmarks a lower one of three clusters
+(adjusted mutual information 0.95 instead of 1.00)."""
 
 DEGREE_SHARE = 0.1
 """An item's approximate similarity to all others is at least this share of what its mean similarity
