@@ -36,8 +36,9 @@ def render_item(item: Item, *, format: Literal["cloze", "letter"], style: Prompt
     Examples
     --------
     >>> item = Item("1", "2 + 2 =", ("3", "4"), 1)
-    >>> render_item(item, format="cloze", style="question")
-    Prompt(prefix='Question: 2 + 2 =\\nAnswer:', continuations=(' 3', ' 4'), leads=())
+    >>> prompt = render_item(item, format="cloze", style="question")
+    >>> prompt.prefix, prompt.continuations
+    ('Question: 2 + 2 =\\nAnswer:', (' 3', ' 4'))
     """
     passage = f"{item.passage.rstrip()}\n" if item.passage else ""
     if format == "letter":
