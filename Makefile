@@ -61,6 +61,7 @@ recorded: setup ## compute the recorded results again (hours)
 	@$(BIN)/python results/record_panel.py
 	@$(BIN)/python results/record_open_ended.py
 	@$(BIN)/python benchmarks/difficulty_calibration.py
+	@$(BIN)/harmony grid --config workflow/config/small.yaml --cores $(JOBS)
 
 lock: ## resolve all versions again
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate \
