@@ -4,7 +4,7 @@ Notebooks open an audit and ask it for results. What a stage needs is looked up 
 folder, then in the results recorded with this project, and computed only if neither has it.
 """
 
-from harmony_utils.stages.audit import STEPS, Audit, Step, open_audit
+from harmony_utils.stages.audit import Audit, open_audit
 from harmony_utils.stages.competitors import Competitors, competing_partitions
 from harmony_utils.stages.filling import fill_benchmark, save_filling
 from harmony_utils.stages.given import GivenAudit, audit_given, given_partition
@@ -26,6 +26,7 @@ from harmony_utils.stages.results import (
     recorded_large_affinity,
     recorded_suspected_keys,
 )
+from harmony_utils.stages.steps import STEPS, Step
 
 __all__ = [
     "STEPS",
