@@ -16,7 +16,6 @@ from harmony_utils.errors import InputError
 from harmony_utils.settings import parse_assignments
 
 out = Console()
-err = Console(stderr=True)
 
 Models = Annotated[
     list[str], typer.Option("--model", help="As for `harmony audit`; repeat it, three or more.")

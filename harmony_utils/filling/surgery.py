@@ -216,7 +216,7 @@ class OptionSurgery:
 
     def _read(self, item: Item, texts: list[str], order: np.ndarray, side: str) -> np.ndarray:
         """Put the first options of an order into one that counts what the reader finds likely."""
-        first = order[: max(_READ, 1)]
+        first = order[:_READ]
         asked = replace(
             item, options=(item.options[item.gold], *(texts[i] for i in first.tolist())), gold=0
         )

@@ -165,15 +165,14 @@ def save_filling(trial: Trial, folder: Path, *, settings: dict[str, Any]) -> dic
     lines = [_accepted_line(outcome) for outcome in trial.filling.accepted]
     write_text(folder / "accepted.jsonl", _jsonl(lines))
     models = trial.responses.models
+    outcomes = outcome_table(trial.filling)
     everything = [
         {**one.candidate.to_dict(), **row, "answers": dict(zip(models, one.answers, strict=False))}
-        for one, row in zip(
-            trial.filling.outcomes, outcome_table(trial.filling).to_dict("records"), strict=True
-        )
+        for one, row in zip(trial.filling.outcomes, outcomes.to_dict("records"), strict=True)
     ]
     write_text(folder / "candidates.jsonl", _jsonl(everything))
     tables = {
-        "candidates": outcome_table(trial.filling),
+        "candidates": outcomes,
         "conclusions": trial.conclusions,
         "scores": score_table(trial.responses, trial.filling),
     }
