@@ -11,6 +11,7 @@ from conftest import harmony_command
 from harmony_utils import stages
 from harmony_utils.cli import main
 from harmony_utils.filling import GeneratorError
+from harmony_utils.settings import parse_settings
 from harmony_utils.sources import load_benchmark
 from harmony_utils.stages import filling
 
@@ -127,3 +128,11 @@ def test_different_benchmarks_are_refused(tmp_path):
     ]
     with pytest.raises(filling.InputError, match="one and the same benchmark"):
         stages.fill_benchmark(audits, folder=tmp_path / "f")
+
+
+def test_answers_given_under_other_settings_are_not_taken(tmp_path):
+    audits = [stages.open_audit(model="smollm2-135m", benchmark="copa", run_dir=tmp_path)]
+    before = filling._answers_name(audits)
+    assert filling._answers_name(audits) == before
+    audits[0].configure(parse_settings({"predictions": {"format": "letter"}}))
+    assert filling._answers_name(audits) != before

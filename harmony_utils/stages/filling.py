@@ -21,7 +21,7 @@ from harmony_utils.difficulty import (
     responses_from_matrix,
 )
 from harmony_utils.errors import InputError, RefusedError
-from harmony_utils.files import json_values, write_atomically, write_json, write_text
+from harmony_utils.files import content_hash, json_values, write_atomically, write_json, write_text
 from harmony_utils.filling import (
     AskingPanel,
     Budget,
@@ -115,7 +115,8 @@ def fill_benchmark(
     proposer = _generator(generator, respondents[0], texts, fit, read)
     with Run(folder).lock():
         panel = AskingPanel(
-            {audit.model: _ask(audit) for audit in respondents}, path=folder / "answers.json"
+            {audit.model: _ask(audit) for audit in respondents},
+            path=folder / _answers_name(respondents),
         )
         filling = fill_gaps(
             benchmark,
@@ -239,6 +240,12 @@ def _answered(audits: Sequence[Audit]) -> tuple[list[Audit], Responses]:
         subjects=[item.subject or "" for item in benchmark.items],
     )
     return [audit for audit in audits if audit.model in responses.models], responses
+
+
+def _answers_name(respondents: Sequence[Audit]) -> str:
+    """Name the file of kept answers by who gave them: other weights or settings start another."""
+    who = [[a.identity["model"], a.settings("predictions").identity()] for a in respondents]
+    return f"answers-{content_hash(who)[:8]}.json"
 
 
 def _gaps(
