@@ -3,7 +3,9 @@ benchmarks.
 
 Every pair of a language model and a benchmark is an ordinary audit of a random sample of the
 questions. Audits lie in ``runs/panel`` until all is assembled, so that a recording that was killed
-goes on where it stopped. What is kept are ids and numbers.
+goes on where it stopped. What is kept are ids and numbers. A language model without an audit here
+keeps what was recorded of it before, if questions and versions are the same: a panel can be
+extended by a model without asking the others again.
 
     python results/record_panel.py                          # all that is missing, then assemble
     python results/record_panel.py smollm2-135m copa piqa   # one respondent, these benchmarks
@@ -16,6 +18,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,41 +32,21 @@ from harmony_utils.predictions import Predictions
 from harmony_utils.respondents import PREFIX, list_respondents, respond
 from harmony_utils.runs import Run, project_folder, recorded_folder, versions
 from harmony_utils.settings import parse_settings
-from harmony_utils.sources import load_benchmark
+from harmony_utils.sources import list_benchmarks, load_benchmark
 from harmony_utils.stages import STEPS, given_partition, open_audit
-from harmony_utils.stages.panel import panel_folder, shared_by_runs
+from harmony_utils.stages.panel import (
+    panel_folder,
+    recorded_about,
+    recorded_benchmarks,
+    recorded_panel,
+    shared_by_runs,
+)
 
 N_ITEMS = 200
 """Questions of a benchmark at most, drawn at random with seed 0."""
 
 WHOLE = {"arc_easy"}
 """Benchmarks taken whole, because audits of them are recorded already."""
-
-#: Cheap ones first, so that a recording that is cut short covers as many as it can.
-BENCHMARKS = (
-    "copa",
-    "openbookqa",
-    "arc_easy",
-    "commitment_bank",
-    "commonsense_qa",
-    "winogrande",
-    "social_iqa",
-    "sst2",
-    "arc_challenge",
-    "sciq",
-    "piqa",
-    "mmlu",
-    "medmcqa",
-    "rte",
-    "mrpc",
-    "hellaswag",
-    "lab_bench_protocolqa",
-    "boolq",
-    "medqa",
-    "qasper_yesno",
-    "sciriff_yesno",
-    "lab_bench_dbqa",
-)
 
 #: Written name of a respondent -> model and settings of its predictions.
 MODELS = {
@@ -75,6 +58,29 @@ MODELS = {
 
 #: Whose mean similarity gives the shared partition: whole models asked in the same way.
 SHARING = ("smollm2-135m", "gemma3-270m")
+
+
+KEPT = [
+    "respondent", "key", "native_id", "subject", "correct", "prediction", "margin", "own",
+]  # fmt: skip
+"""Columns of a respondent's answers; labels that all share come beside them."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was recorded of a benchmark earlier: answers, and what is said about them."""
+
+    panel: pd.DataFrame
+    about: dict[str, Any]
+
+    def knows(self, who: str) -> bool:
+        """Whether this language model was recorded."""
+        return who in self.about["respondents"]
+
+
+def packaged() -> list[str]:
+    """Return the multiple-choice benchmarks that need no network."""
+    return [about.name for about in list_benchmarks() if about.offline and about.n_options]
 
 
 def work_folder(respondent: str) -> Path:
@@ -150,31 +156,43 @@ def finished(respondent: str, benchmark: Benchmark, whole: bool) -> Run | None:
     return next((run for run in runs if run.step("harmony")), None)
 
 
+def recorded_before(benchmark: Benchmark) -> Before | None:
+    """Return what was recorded of the same questions with the same versions."""
+    if benchmark.name not in recorded_benchmarks():
+        return None
+    about = recorded_about(benchmark.name)
+    same = about["fingerprint"] == benchmark.fingerprint() and about["versions"] == versions()
+    return Before(recorded_panel(benchmark.name), about) if same else None
+
+
 def assemble(name: str) -> None:
     """Put together all respondents of a benchmark; ask those that are rules."""
     benchmark = load_benchmark(name, limit=limit(name))
     audits = {who: finished(who, benchmark, name in WHOLE) for who in MODELS}
-    runs = {who: run for who, run in audits.items() if run is not None}
-    if not runs:
+    before = recorded_before(benchmark)
+    parts, own, seconds = [], {}, {}
+    for who, run in audits.items():
+        if run is not None:
+            labels = open_labels(run)
+            found = Predictions.load(run.path("predictions.parquet"))
+            parts.append(answers(who, found, labels.labels))
+            own[who] = described(labels)
+            seconds[who] = round(sum(s["seconds"] for s in run.record["steps"].values()), 2)
+        elif before and before.knows(who):
+            parts.append(before.panel.loc[before.panel["respondent"] == who, KEPT])
+            own[who] = before.about["partitions"]["own"][who]
+            seconds[who] = before.about["seconds"][who]
+    if not own.keys() & set(SHARING):
         return
-    parts, about, seconds = [], {}, {}
-    for who, run in runs.items():
-        own = open_labels(run)
-        parts.append(answers(who, Predictions.load(run.path("predictions.parquet")), own.labels))
-        about[who] = described(own)
-        seconds[who] = round(sum(s["seconds"] for s in run.record["steps"].values()), 2)
     for rule in list_respondents():
         started = time.monotonic()
         found = respond(PREFIX + rule.name, benchmark)
         parts.append(answers(PREFIX + rule.name, found, None))
         seconds[PREFIX + rule.name] = round(time.monotonic() - started, 2)
-    cloze = [run for who, run in runs.items() if who in SHARING]
-    shared = spectral_partition(shared_by_runs(cloze))
-    embedded = given_partition(benchmark, "embeddings")
     panel = pd.concat(parts, ignore_index=True)
-    n_respondents = len(parts)
-    panel["shared"] = np.tile(shared.labels, n_respondents).astype("int16")
-    panel["embeddings"] = np.tile(embedded.labels, n_respondents).astype("int16")
+    labels, partitions, sharing = labels_for_all(benchmark, audits, before)
+    for column, values in labels.items():
+        panel[column] = np.tile(values, len(parts)).astype("int16")
     path = panel_folder() / f"{name}.parquet"
     write_atomically(path, lambda p: panel.to_parquet(p, index=False, compression="zstd"))
     write_json(
@@ -185,20 +203,37 @@ def assemble(name: str) -> None:
             "sample": "all" if name in WHOLE else f"at most {N_ITEMS}, random_state 0",
             "fingerprint": benchmark.fingerprint(),
             "command": "python results/record_panel.py",
-            "respondents": {who: {"model": MODELS[who][0], **MODELS[who][1]} for who in runs},
-            "missing": [who for who in MODELS if who not in runs],
-            "shared_by": [who for who in runs if who in SHARING],
-            "partitions": {
-                "shared": described(shared),
-                "embeddings": described(embedded),
-                "own": about,
-            },
+            "respondents": {who: {"model": MODELS[who][0], **MODELS[who][1]} for who in own},
+            "missing": [who for who in MODELS if who not in own],
+            "shared_by": sharing,
+            "partitions": {**partitions, "own": own},
             "seconds": seconds,
             "cores": os.cpu_count(),
             "versions": versions(),
         },
     )
-    print(f"{name}: {len(benchmark)} questions, {n_respondents} respondents", flush=True)
+    print(f"{name}: {len(benchmark)} questions, {len(parts)} respondents", flush=True)
+
+
+def labels_for_all(
+    benchmark: Benchmark, audits: dict[str, Run | None], before: Before | None
+) -> tuple[dict[str, np.ndarray], dict[str, Any], list[str]]:
+    """Return labels that serve every respondent, what is kept of them, and whose shared ones are.
+
+    A partition that whole models share is kept if one of them is not at hand, since it needs the
+    similarities of all.
+    """
+    there = {who: audits[who] for who in SHARING if audits[who] is not None}
+    if before and any(before.knows(who) and who not in there for who in SHARING):
+        first, about = before.panel.drop_duplicates("key"), before.about
+        kept = {name: about["partitions"][name] for name in ("shared", "embeddings")}
+        return {name: first[name].to_numpy() for name in kept}, kept, about["shared_by"]
+    found = {
+        "shared": spectral_partition(shared_by_runs(list(there.values()))),
+        "embeddings": given_partition(benchmark, "embeddings"),
+    }
+    labels = {name: partition.labels for name, partition in found.items()}
+    return labels, {name: described(p) for name, p in found.items()}, list(there)
 
 
 def open_labels(run: Run) -> Partition:
@@ -214,10 +249,10 @@ def main() -> None:
     names = [name for name in sys.argv[1:] if not name.startswith("--")]
     if "--assemble" not in sys.argv:
         for respondent in names[:1] or list(MODELS):
-            for benchmark in names[1:] or BENCHMARKS:
+            for benchmark in names[1:] or packaged():
                 record_model(respondent, benchmark)
     if not names or "--assemble" in sys.argv:
-        for benchmark in names or BENCHMARKS:
+        for benchmark in names or packaged():
             assemble(benchmark)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 from pathlib import Path
 
@@ -230,6 +231,26 @@ def test_panel_is_whole_and_says_how_it_was_made():
 def test_eight_respondents_on_twelve_benchmarks():
     counts = [recorded_panel(name)["respondent"].nunique() for name in recorded_benchmarks()]
     assert sum(count >= 8 for count in counts) >= 12
+
+
+def test_what_was_recorded_stays_when_a_panel_is_put_together_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(PROJECT / "results")
+    record = importlib.import_module("record_panel")
+    about, panel = recorded_about("copa"), recorded_panel("copa")
+    monkeypatch.setattr(record, "panel_folder", lambda: tmp_path)
+    monkeypatch.setattr(record, "work_folder", lambda who: tmp_path / "runs")
+    quick = [rule for rule in list_respondents() if rule.name != "minilm"]
+    monkeypatch.setattr(record, "list_respondents", lambda: quick)
+    monkeypatch.setattr(record, "versions", lambda: {"torch": "another"})
+    record.assemble("copa")
+    assert not list(tmp_path.iterdir())  # nothing is mixed with what other versions gave
+    monkeypatch.setattr(record, "versions", lambda: about["versions"])
+    record.assemble("copa")
+    panel = panel[panel["respondent"] != f"{PREFIX}minilm"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "copa.parquet"), panel, atol=2e-3)
+    again = json.loads((tmp_path / "copa.json").read_text())
+    for name in ("fingerprint", "respondents", "missing", "shared_by", "partitions"):
+        assert again[name] == about[name]
 
 
 @pytest.mark.parametrize("name", ["openbookqa", "commonsense_qa"])
