@@ -25,7 +25,13 @@ from harmony_utils.pipeline import NOTEBOOKS, OPEN_ENDED_NOTEBOOKS
 from harmony_utils.runs import project_folder
 from harmony_utils.scoring.catalogue import BYTES, OVERHEAD, ModelEntry, find_entry
 from harmony_utils.scoring.models import ModelSpec, identify_model
-from harmony_utils.settings import OPEN_ENDED, STAGES, AuditSettings, parse_settings
+from harmony_utils.settings import (
+    OPEN_ENDED,
+    STAGES,
+    AuditSettings,
+    PlaneSettings,
+    parse_settings,
+)
 from harmony_utils.sources.catalogue import find_entry as find_benchmark
 from harmony_utils.sources.load import TASK_PREFIX, benchmark_name
 from harmony_utils.stages import STEPS
@@ -255,8 +261,8 @@ def read_grid(path: Path) -> Grid:
     ------
     InputError
         If it cannot be read, does not fit ``workflow/config.schema.json``, names a model or
-        benchmark that is not there, a model that does not fit the device, or two cells that
-        would write one folder.
+        benchmark that is not there, a model that does not fit the device, two cells that would
+        write one folder, or a plane of too few models or of audits that end before clustering.
     """
     path = Path(path)
     config = {"gpu": False, "teraflops": 0.05, "threads": 1, "plane": False, **_validated(path)}
@@ -269,6 +275,7 @@ def read_grid(path: Path) -> Grid:
     _refuse_shared_folders("model", [(m.slug, m.text) for m in models])
     _refuse_shared_folders("benchmark", [(b.name, b.text) for b in benchmarks])
     grid = Grid(config, models, benchmarks, settings)
+    _refuse_plane_without_labels(grid, path)
     _refuse_too_large(grid)
     return grid
 
@@ -368,6 +375,23 @@ def _refuse_shared_folders(kind: str, named: list[tuple[str, str]]) -> None:
                 "one of them or take it out"
             )
         seen[key] = text
+
+
+def _refuse_plane_without_labels(grid: Grid, path: Path) -> None:
+    """Refuse a plane that could not be drawn up once all cells are there."""
+    least = PlaneSettings().min_respondents
+    if not grid.config["plane"]:
+        return
+    if "clustering" not in grid.stages:
+        raise InputError(
+            f"{path}, plane: it needs subdomains, and audits end with {grid.stages[-1]!r}; set "
+            "last_stage to clustering or later, or plane to false"
+        )
+    if len(grid.models) < least:
+        raise InputError(
+            f"{path}, plane: it is over models, at least {least} of them, and there are "
+            f"{len(grid.models)}; add models or set plane to false"
+        )
 
 
 def _refuse_too_large(grid: Grid) -> None:

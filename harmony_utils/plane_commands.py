@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 out = Console()
 err = Console(stderr=True)
 
-Folders = Annotated[list[Path], typer.Argument(help="Run folders, or folders above them.")]
+Folders = Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders above them.")]
+Listed = Annotated[
+    Path | None, typer.Option("--list", help="A file that names such folders, one a line.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="A CSV file for the table.")]
 PartitionOption = Annotated[
     str, typer.Option(help="own, shared, embeddings or subjects: the labels to use.")
@@ -35,7 +38,8 @@ def register(app: typer.Typer) -> None:
 
 
 def plane_command(
-    runs: Folders,
+    runs: Folders = None,
+    listed: Listed = None,
     partition: PartitionOption = "shared",
     n_matched: Matched = 100,
     out_file: Out = None,
@@ -51,7 +55,7 @@ def plane_command(
         raise InputError(f"--out {out_file}: name a file ending in .csv")
     if n_matched < 10:
         raise InputError(f"--n-matched {n_matched}: give at least 10 questions")
-    answers = run_answers(runs, partition=partition)
+    answers = run_answers(_folders(runs or [], listed), partition=partition)
     plane = benchmark_plane(answers, PlaneSettings(partition=partition, n_matched=n_matched))
     if out_file is not None:
         write_csv(plane, out_file)
@@ -61,6 +65,21 @@ def plane_command(
         return
     out.print(_plane_table(plane))
     out.print(plane_reading(plane).replace("**", ""), soft_wrap=True, markup=False)
+
+
+def _folders(runs: list[Path], listed: Path | None) -> list[Path]:
+    """Return the folders named on the command line and in a file."""
+    if listed is not None:
+        try:
+            lines = listed.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise InputError(
+                f"--list {listed}: cannot be read; give a text file with one run folder a line"
+            ) from None
+        runs = [*runs, *(Path(line) for line in lines if line.strip())]
+    if not runs:
+        raise InputError("plane: no run folders; name some, or a file of them with --list")
+    return runs
 
 
 def write_csv(plane: Plane, path: Path) -> Path:

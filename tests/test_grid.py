@@ -23,8 +23,9 @@ from conftest import build_model, harmony_command, write_quiz
 
 from harmony_utils import grid_commands
 from harmony_utils.errors import InputError
-from harmony_utils.files import file_hash, read_json
+from harmony_utils.files import file_hash, read_json, write_json
 from harmony_utils.grid import read_grid, workflow_folder
+from harmony_utils.respondents import PREFIX, respond
 from harmony_utils.runs import project_folder
 from harmony_utils.scoring.catalogue import find_entry, list_models
 from harmony_utils.sources import list_benchmarks, load_benchmark
@@ -78,6 +79,8 @@ def test_configurations_fit_the_schema_and_name_what_is_there(name):
         ({"last_stage": "harmoni"}, "last_stage"),
         ({"settings": {"harmony": {"bandwith": 1}}}, "harmony has bandwidth"),
         ({"settings": {"harmoni": {}}}, "settings"),
+        ({"plane": True}, "at least 3 of them, and there are 1"),
+        ({"plane": True, "last_stage": "affinity"}, "needs subdomains, and audits end with"),
         ({"gpu": True, "gpu_memory_gb": 0.1}, "needs about 1 GB as float32, gpu_memory_gb is 0.1"),
     ],
 )
@@ -268,6 +271,35 @@ def test_a_cell_that_fails_stops_no_other_and_is_not_taken_for_done(project, stu
     assert (out / "cells.csv").exists(), again.stderr
     assert pd.read_csv(out / "cells.csv")["n_items"].tolist() == [12, 6]
     assert not list(out.rglob("failed/*.ipynb"))
+
+
+@needs_snakemake
+def test_the_plane_is_drawn_up_from_the_cells_of_the_study(study, tmp_path):
+    """The rule alone: audits with known answers and subdomains stand where cells would be."""
+    out = tmp_path / "a study"
+    models = ["smollm2-135m", "smollm2-135m#layer=10", "smollm2-135m#layer=20"]
+    config = write_config(study, models=models, benchmarks=["quiz.jsonl"], plane=True)
+    done = grid_command(project_folder(), config, out, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    plan = read_json(out / "plan.json")
+    benchmark = load_benchmark(str(study / "quiz.jsonl"))
+    folders = [Path("runs") / "quiz" / name for name in plan["models"]]
+    for folder, rule in zip(folders, ("first", "longest", "random"), strict=True):
+        write_json(out / folder / "run.json", {})
+        respond(PREFIX + rule, benchmark).save(out / folder / "predictions.parquet")
+        labels = pd.DataFrame({"key": benchmark.keys(), "label": [0, 1] * 6})
+        labels.to_parquet(out / folder / "partition.parquet")
+    (out / "runs" / "quiz" / "of another study").mkdir()  # not listed, so not read
+    write_json(out / "runs" / "quiz" / "of another study" / "run.json", {})
+    (out / "runs.txt").write_text("".join(f"{folder}\n" for folder in folders))
+    command = [sys.executable, "-m", "snakemake", "plane.csv", "--cores", "1"]
+    command += ["--snakefile", str(workflow_folder() / "Snakefile"), "--directory", str(out)]
+    command += ["--configfile", str(out / "plan.json"), "--allowed-rules", "plane"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr + (out / "logs" / "plane.log").read_text()
+    (row,) = pd.read_csv(out / "plane.csv").to_dict("records")
+    assert (row["benchmark"], row["n_items"], row["n_respondents"]) == ("quiz", 12, 3)
+    assert 0 <= row["mean_low"] <= row["mean"] <= row["mean_high"] <= 1
 
 
 @slow

@@ -171,6 +171,19 @@ def test_the_command_writes_table_and_json(rule_runs, tmp_path):
     assert pd.read_csv(target)["mean"][0] == pytest.approx(row["mean"], abs=1e-5)
 
 
+def test_runs_can_be_named_in_a_file(rule_runs, tmp_path):
+    listed, target = tmp_path / "runs.txt", tmp_path / "plane.csv"
+    folders = [path.parent for path in rule_runs.rglob("run.json")]
+    listed.write_text("".join(f"{folder}\n" for folder in folders))
+    done = harmony_command("plane", "--list", listed, "--partition", "subjects", "--out", target)
+    assert done.returncode == 0, done.stderr
+    assert pd.read_csv(target)["n_respondents"].tolist() == [3]
+    for more, problem in (([], "no run folders"), (["--list", rule_runs], "cannot be read")):
+        done = harmony_command("plane", *more)
+        assert done.returncode == 2
+        assert problem in done.stderr
+
+
 def test_runs_without_the_labels_asked_for_are_named(rule_runs):
     with pytest.raises(InputError, match="no run has labels 'own'"):
         run_answers([rule_runs], partition="own")
