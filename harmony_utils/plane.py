@@ -9,7 +9,9 @@ verdicts for each pair stand beside it for that reason.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -161,6 +163,50 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
         random_state=settings.random_state,
     )
     return Plane(table, all_cells, trend, settings.partition)
+
+
+def split_distances(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Compare how far two samples of one benchmark lie apart with how far benchmarks do.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``table`` of :func:`benchmark_plane`.
+    pairs : sequence of (str, str)
+        Benchmarks that are splits of one dataset; see
+        :func:`harmony_utils.stages.panel.split_pairs`. Pairs that are not both in the table, at
+        the common number of items, are left out.
+
+    Returns
+    -------
+    DataFrame
+        A row per pair and coordinate: ``benchmark``, ``other``, ``what`` (``mean`` or
+        ``variance``, both at the common number of items), the values ``here`` and ``there``,
+        ``distance``, and ``closer``, the share of all pairs of different datasets that lie closer
+        together; ties count half. Near 0 the coordinate belongs to the benchmark; around 0.5 two
+        samples of one benchmark are no more alike than two benchmarks. NaN if no other pair is
+        there.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"benchmark": ["a", "a_test", "b"], "mean_matched": [0.9, 0.88, 0.5],
+    ...                       "variance_matched": [0.1, 0.3, 0.1]})
+    >>> split_distances(table, [("a", "a_test")])[["what", "distance", "closer"]].round(2).to_dict()
+    {'what': {0: 'mean', 1: 'variance'}, 'distance': {0: 0.02, 1: 0.2}, 'closer': {0: 0.0, 1: 0.75}}
+    """
+    rows = []
+    for what in ("mean", "variance"):
+        values = table.set_index("benchmark")[f"{what}_matched"].dropna()
+        there = [pair for pair in pairs if set(pair) <= set(values.index)]
+        same = {frozenset(pair) for pair in there}
+        others = [pair for pair in combinations(values.index, 2) if frozenset(pair) not in same]
+        apart = np.array([abs(values[one] - values[other]) for one, other in others])
+        for one, other in there:
+            distance = abs(values[one] - values[other])
+            closer = np.mean((apart < distance) + 0.5 * (apart == distance)) if others else np.nan
+            rows.append((one, other, what, values[one], values[other], distance, closer))
+    columns = ["benchmark", "other", "what", "here", "there", "distance", "closer"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def resampled_harmony(

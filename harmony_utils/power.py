@@ -6,6 +6,7 @@ Ours: the power of the chi-squared test of equal accuracies, which HARMONY's own
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from scipy.special import chdtri, chndtr, chndtrinc
 
@@ -83,6 +84,65 @@ def items_needed(
     freedom = n_clusters - 1
     wanted = chndtrinc(chdtri(freedom, 1 - confidence), freedom, 1 - power)
     return math.ceil(wanted / share - 1e-9)
+
+
+def largest_spread(sizes: Sequence[int], accuracy: float) -> float:
+    """Return how far accuracies of subdomains can spread at most, given their mean over items.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Items of each subdomain, at least 1 each.
+    accuracy : float
+        Mean over items, 0 to 1.
+
+    Returns
+    -------
+    float
+        The largest weighted standard deviation of accuracies between 0 and 1 with that mean; 0
+        where all answers are right or all are wrong. At most ``sqrt(accuracy * (1 - accuracy))``,
+        which it reaches only where some subdomains can be all right and all others all wrong.
+
+    Notes
+    -----
+    The variance is convex in the accuracies, so it is largest in a corner: some subdomains at 1,
+    the others at 0, and one of any accuracy in between that makes the mean come out. Of the sums of
+    sizes that leave that one a share between 0 and 1 the smallest or the largest is best, and which
+    sums there are is found by dynamic programming. Right answers are counted as real numbers.
+
+    Examples
+    --------
+    Two right answers of a hundred: all of them in the small subdomain is the most there is.
+
+    >>> round(largest_spread([88, 12], 0.02), 3), round(largest_spread([50, 50], 0.5), 3)
+    (0.054, 0.5)
+    """
+    counts = sorted({int(size) for size in sizes})
+    n_items = sum(sizes)
+    right = accuracy * n_items
+    most = 0.0
+    for size in counts:
+        others = list(sizes)
+        others.remove(size)
+        for full in _sums_next_to(others, right, size):
+            most = max(most, full + (right - full) ** 2 / size)
+    return math.sqrt(max(most / n_items - accuracy**2, 0))
+
+
+def _sums_next_to(sizes: Sequence[int], right: float, room: int) -> list[int]:
+    """Return the largest sum of sizes up to ``right`` and the smallest that leaves ``room``.
+
+    Empty where no sum lies between ``right - room`` and ``right``.
+    """
+    sums = 1  # bit s is set where some of the sizes add up to s
+    for size in sizes:
+        sums |= sums << size
+    low, high = math.ceil(right - room - 1e-9), math.floor(right + 1e-9)
+    window = (sums & ((1 << (high + 1)) - 1)) >> max(low, 0)
+    if not window:
+        return []
+    start = max(low, 0)
+    return [start + window.bit_length() - 1, start + (window & -window).bit_length() - 1]
 
 
 def _information(accuracy: float, bandwidth: float) -> float:

@@ -17,6 +17,7 @@ from harmony_utils.partition import spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.runs import RUN_FILE, Run, find_runs, recorded_folder
 from harmony_utils.similarity import affinity_from_divergence
+from harmony_utils.sources import list_benchmarks
 
 PARTITIONS = ("shared", "embeddings", "own", "subjects")
 """Columns of labels of the recorded panel."""
@@ -119,6 +120,29 @@ def panel_answers(benchmarks: Sequence[str] = ()) -> pd.DataFrame:
     if not parts:
         raise InputError("the panel is not recorded; run `make recorded`")
     return pd.concat(parts, ignore_index=True)
+
+
+def split_pairs(benchmarks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return which benchmarks are two splits of one dataset.
+
+    Parameters
+    ----------
+    benchmarks : sequence of str
+        Names of the catalogue; others are left out.
+
+    Returns
+    -------
+    list of (str, str)
+        The benchmark under its plain name, and the one whose name adds a split; sorted.
+
+    Examples
+    --------
+    >>> split_pairs(["arc_easy_test", "arc_easy", "copa"])
+    [('arc_easy', 'arc_easy_test')]
+    """
+    splits = {entry.name: f"_{entry.split}" for entry in list_benchmarks()}
+    named = [(name.removesuffix(splits.get(name, "")), name) for name in sorted(benchmarks)]
+    return [(plain, name) for plain, name in named if plain != name and plain in benchmarks]
 
 
 def run_answers(folders: Sequence[Path | str], *, partition: str = "own") -> pd.DataFrame:
