@@ -39,8 +39,8 @@ def record(model: str, benchmark: str, root: Path) -> None:
     )
     found, written = audit.measure(), audit.predictions().generation()
     print(
-        f"{model} on {benchmark}: exact match {found.accuracy:.3f}, F1 {written['f1']:.3f}, HARMONY "
-        f"{found.harmony:.3f} ({found.n_clusters} subdomains, p {found.p_value:.3f})",
+        f"{model} on {benchmark}: exact match {found.accuracy:.3f}, F1 {written['f1']:.3f}, "
+        f"HARMONY {found.harmony:.3f} ({found.n_clusters} subdomains, p {found.p_value:.3f})",
         flush=True,
     )
 

@@ -19,6 +19,7 @@ def _items(sizes, rights):
     [
         ((200, 200, 200), (100, 100, 100), "not distinguishable from even", "smaller differences"),
         ((200, 100, 50, 50), (180, 30, 25, 20), "uneven", "below that range"),
+        ((90000, 40000), (45000, 19000), "uneven", "Uneven, but by little"),
         ((12, 12), (6, 6), "cannot tell", "chance of only"),
         ((100, 100), (90, 50), "cannot tell", "Blind spot"),
         ((40, 40), (80, 80), "cannot tell", "Every answer is right"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
 
 from harmony_utils.harmony import HarmonyResult
 from harmony_utils.reading.words import capital, count, p_text, signed
+
+SMALL_SPREAD = 0.25
+"""Accuracies that spread by less than this share of the bandwidth are called little different,
+even where that is more than chance: with many questions almost any difference is. Our choice."""
 
 
 def harmony_reading(result: HarmonyResult) -> str:
@@ -57,6 +62,14 @@ def harmony_reading(result: HarmonyResult) -> str:
         parts.append(
             f"Accuracies that spread by {result.bandwidth:g} would have been noticed with a chance "
             f"of {result.power:.0%}; smaller differences may be there."
+        )
+    spread = math.sqrt(result.inequality["weighted_variance"])
+    if result.verdict == "uneven" and spread < SMALL_SPREAD * result.bandwidth:
+        parts.append(
+            f"**Uneven, but by little:** accuracies spread by {spread:.3f} around the mean "
+            f"(weighted standard deviation), at a bandwidth of {result.bandwidth:g}. With "
+            f"{result.count} even that is more than chance gives; whether it matters is another "
+            "question."
         )
     if result.blind_spot:
         parts.append(
