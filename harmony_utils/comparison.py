@@ -16,8 +16,9 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from harmony_utils.errors import InputError
 from harmony_utils.graph import AnyAffinity, among
 from harmony_utils.harmony import harmony
+from harmony_utils.labels import canonical_labels, refuse_missing
 from harmony_utils.pairs import refuse_too_many
-from harmony_utils.partition import TINY_SIZE, canonical_labels
+from harmony_utils.partition import TINY_SIZE
 from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import cluster_affinity
 
@@ -46,7 +47,7 @@ def compare_partitions(
     correct : array_like of shape (n_items,)
         1 for a right answer, 0 for a wrong one; partial credit between them is allowed.
     partitions : dict of str to sequence, each of length n_items
-        Labels by the name of the partition. None is missing, and none has one subdomain only.
+        Labels by the name of the partition; each of at least two subdomains, no label missing.
     reference : str
         Name of the partition that the others are compared with.
     groups, bandwidth, n_null, confidence, random_state
@@ -86,15 +87,16 @@ def compare_partitions(
             f"reference {reference!r}: is not among the partitions ({', '.join(partitions)})"
         )
     rows = []
+    base = canonical_labels(partitions[reference])
     settings = {"bandwidth": bandwidth, "n_null": n_null, "confidence": confidence}
     settings["groups"] = groups
     for name, given in partitions.items():
-        labels = canonical_labels(given)
         try:
+            refuse_missing(given, "labels", "label every item or leave the partition out")
+            labels = canonical_labels(given)
             result = harmony(correct, labels, **settings, random_state=random_state)
         except InputError as error:
             raise InputError(f"partition {name!r}: {error}") from None
-        base = canonical_labels(partitions[reference])
         rows.append(
             {
                 "name": name,

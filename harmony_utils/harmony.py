@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtri
 
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import (
     check_items,
     harmony_mass,
@@ -26,7 +27,6 @@ from harmony_utils.metric import (
     wilson_interval,
 )
 from harmony_utils.null import (
-    check_groups,
     grouped_null_draws,
     null_draws,
     null_p_value,

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from harmony_utils.errors import InputError
+from harmony_utils.labels import refuse_missing
 
 LOG_FLOOR = 1e-12
 """Added to every mass inside the logarithm."""
@@ -220,9 +221,7 @@ def check_items(
             f"correctness, row {wrong[0]}: is {scores[wrong[0]]}, not between 0 and 1 "
             f"({wrong.size} such rows); drop the items that were not answered"
         )
-    missing = [row for row, label in enumerate(groups.tolist()) if label is None or label != label]
-    if missing:
-        raise InputError(f"labels, row {missing[0]}: is missing; label every item or drop it")
+    refuse_missing(labels, "labels", "label every item or drop it")
     values, codes = np.unique(groups, return_inverse=True)
     if len(values) < 2:
         raise InputError(

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from harmony_utils.errors import InputError
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass
 
 TIE = 1e-12
@@ -282,25 +283,6 @@ def grouped_accuracies(
         sums = np.add.reduceat(dealt[:, by_subdomain], np.cumsum(sizes) - sizes, axis=1)
         draws.append(np.clip(sums / sizes, 0, 1))
     return np.concatenate(draws)
-
-
-def check_groups(groups: np.ndarray | Sequence[Any] | None, n_items: int) -> np.ndarray:
-    """Return groups numbered from 0, shape (n_items,); without any, every item is its own.
-
-    Raises
-    ------
-    InputError
-        If there is not one per item, or one is missing.
-    """
-    if groups is None:
-        return np.arange(n_items)
-    values = np.asarray(groups)
-    if values.shape != (n_items,):
-        raise InputError(f"groups of shape {values.shape} for {n_items} items: give one per item")
-    missing = [row for row, value in enumerate(values.tolist()) if value is None or value != value]
-    if missing:
-        raise InputError(f"groups, row {missing[0]}: is missing; give such an item its own group")
-    return np.unique(values, return_inverse=True)[1]
 
 
 def _shuffled_sums(

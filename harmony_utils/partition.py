@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from harmony_utils.errors import InputError
 from harmony_utils.graph import AnyAffinity, check_affinity, connected_components
+from harmony_utils.labels import canonical_labels, canonical_with_names, refuse_missing
 from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import (
     assign_clusters,
@@ -53,7 +54,7 @@ class Partition:
     Parameters
     ----------
     labels : ndarray of shape (n_items,), int
-        Canonical subdomain of each item; see :func:`canonical_labels`.
+        Canonical subdomain of each item; see :func:`~harmony_utils.labels.canonical_labels`.
     n_clusters : int
         Number of subdomains.
     sizes : tuple of int
@@ -272,42 +273,6 @@ def choose_number(
     return max(silhouettes, key=lambda k: eigenvalues[k] - eigenvalues[k - 1])
 
 
-def canonical_labels(labels: Sequence[Hashable] | np.ndarray) -> np.ndarray:
-    """Number clusters by size, so that equal partitions have equal labels.
-
-    Parameters
-    ----------
-    labels : sequence of hashable, length n_items
-        Any names of clusters.
-
-    Returns
-    -------
-    ndarray of shape (n_items,), int
-        0 for the largest cluster, and so on. Of equally large ones, the one whose first item comes
-        first has the smaller number.
-
-    Examples
-    --------
-    >>> canonical_labels(["b", "a", "a", "c"]).tolist()
-    [1, 0, 0, 2]
-    """
-    return _canonical(labels)[0]
-
-
-def group_numbers(names: Sequence[str | None]) -> np.ndarray | None:
-    """Number groups of items that hang together; what is no text stands alone.
-
-    Examples
-    --------
-    >>> group_numbers(["text 1", None, "text 1", float("nan")]).tolist()
-    [0, 1, 0, 2]
-    """
-    if not any(isinstance(name, str) for name in names):
-        return None
-    own = [name if isinstance(name, str) else (row,) for row, name in enumerate(names)]
-    return canonical_labels(own)
-
-
 def partition_from_labels(labels: Sequence[Hashable] | np.ndarray) -> Partition:
     """Make a partition of labels that exist already, such as subjects.
 
@@ -332,13 +297,8 @@ def partition_from_labels(labels: Sequence[Hashable] | np.ndarray) -> Partition:
     >>> found.names, found.sizes
     (('law', 'logic'), (2, 1))
     """
-    missing = [i for i, label in enumerate(labels) if label is None or label != label]
-    if missing:
-        raise InputError(
-            f"labels: item {missing[0]} has none ({len(missing)} of {len(labels)} are missing); "
-            "label every item or choose another partition"
-        )
-    canonical, names = _canonical(labels)
+    refuse_missing(labels, "labels", "label every item or choose another partition")
+    canonical, names = canonical_with_names(labels)
     if len(names) < 2:
         raise InputError(
             f"labels: {len(names)} different label(s) on {len(labels)} items; give at least two"
@@ -380,18 +340,6 @@ def random_partition(sizes: Sequence[int], random_state: int = 0) -> Partition:
     )
     labels = canonical_labels(shuffled)
     return Partition(labels, len(counts), tuple(np.bincount(labels).tolist()), "random")
-
-
-def _canonical(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[Hashable]]:
-    """Return canonical labels and the original name of each."""
-    plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    first_seen: dict[Hashable, int] = {}
-    codes = np.array([first_seen.setdefault(x, len(first_seen)) for x in plain], dtype=np.int64)
-    order = np.argsort(-np.bincount(codes, minlength=len(first_seen)), kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    names = list(first_seen)
-    return rank[codes], [names[i] for i in order]
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from harmony_utils.errors import InputError
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import check_items
-from harmony_utils.null import check_groups
 from harmony_utils.partition import spectral_partition
 from harmony_utils.uncertainty import corrected_harmony, design_effects
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chndtr
 
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import (
     check_items,
     harmony_mass,
@@ -22,7 +23,6 @@ from harmony_utils.metric import (
     size_evenness,
     wilson_interval,
 )
-from harmony_utils.null import check_groups
 
 KIND = "noise-corrected bootstrap; Wilson for accuracies"
 """The kind of every interval, as reported."""

@@ -220,8 +220,8 @@ def test_partition_from_subjects():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a", None, "b"], "item 1 has none"),
-        ([1.0, 2.0, float("nan")], "item 2 has none"),
+        (["a", None, "b"], "labels, row 1: is missing"),
+        ([1.0, 2.0, float("nan")], "labels, row 2: is missing"),
         (["a", "a"], "at least two"),
         ([], "at least two"),
     ],

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass, wilson_interval
-from harmony_utils.null import check_groups, grouped_accuracies, shuffled_accuracies
+from harmony_utils.null import grouped_accuracies, shuffled_accuracies
 from harmony_utils.rebalance.choice import duplicate_order, shuffled_order
 from harmony_utils.rebalance.sizes import capped_sizes, greedy_sizes, n_removed
 from harmony_utils.uncertainty import design_effects, noise_corrected_draws

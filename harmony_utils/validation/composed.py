@@ -11,8 +11,9 @@ from scipy.stats import spearmanr
 from sklearn.metrics import adjusted_mutual_info_score
 
 from harmony_utils.errors import InputError
+from harmony_utils.labels import canonical_labels
 from harmony_utils.metric import harmony_score
-from harmony_utils.partition import canonical_labels, random_partition, spectral_partition
+from harmony_utils.partition import random_partition, spectral_partition
 from harmony_utils.similarity import affinity_from_divergence, jeffreys_divergence
 from harmony_utils.uncertainty import corrected_harmony
 from harmony_utils.validation.simulate import SMALLEST_DOMAIN, Simulated, draw_profile

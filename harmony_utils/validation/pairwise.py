@@ -10,6 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from harmony_utils.embedding import cosine_distance
 from harmony_utils.errors import InputError
+from harmony_utils.labels import refuse_missing
 
 DECIMALS = 6
 """Similarities that agree to so many decimals count as tied: beyond lies rounding."""
@@ -231,9 +232,7 @@ def _check(similarity: np.ndarray, labels: Sequence[Hashable], name: str) -> np.
         )
     if np.isnan(similarity).any():
         raise InputError("similarity: holds NaN; mend the matrix or drop those items")
-    missing = [row for row, label in enumerate(labels) if label is None or label != label]
-    if missing:
-        raise InputError(f"{name}, row {missing[0]}: is missing; give every item one")
+    refuse_missing(labels, name, "give every item one")
     return np.round(similarity.astype(np.float64), DECIMALS)
 
 
