@@ -41,7 +41,7 @@ def null_draws(
         One value per shuffle.
     """
     rng = np.random.default_rng(random_state)
-    accuracies = shuffled_accuracies(correct, sizes, n_draws=n_null, rng=rng)
+    accuracies = shuffled_accuracies(correct, sizes, n_draws=check_draws(n_null), rng=rng)
     return harmony_of_mass(harmony_mass(sizes, accuracies, bandwidth=bandwidth))
 
 
@@ -90,7 +90,7 @@ def grouped_null_draws(
     scores, codes, _ = check_items(correct, labels)
     members = check_groups(groups, len(scores))
     rng = np.random.default_rng(random_state)
-    accuracies = grouped_accuracies(scores, codes, members, n_draws=n_null, rng=rng)
+    accuracies = grouped_accuracies(scores, codes, members, n_draws=check_draws(n_null), rng=rng)
     return harmony_of_mass(harmony_mass(np.bincount(codes), accuracies, bandwidth=bandwidth))
 
 
@@ -151,6 +151,7 @@ def stratified_null_draws(
         raise InputError(f"difficulty of {len(strata)} items for {len(scores)}: give one per item")
     rng = np.random.default_rng(random_state)
     sizes = np.bincount(codes)
+    check_draws(n_null)
     if groups is not None:
         members = check_groups(groups, len(scores))
         means = np.bincount(members, weights=difficulty) / np.bincount(members)
@@ -283,6 +284,13 @@ def grouped_accuracies(
         sums = np.add.reduceat(dealt[:, by_subdomain], np.cumsum(sizes) - sizes, axis=1)
         draws.append(np.clip(sums / sizes, 0, 1))
     return np.concatenate(draws)
+
+
+def check_draws(number: int) -> int:
+    """Return a number of shuffles or resamples; refuse one below 1."""
+    if number < 1:
+        raise InputError(f"{number} shuffles or resamples: give at least 1, for example 2000")
+    return number
 
 
 def _shuffled_sums(

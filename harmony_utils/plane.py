@@ -17,7 +17,7 @@ import pandas as pd
 
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import HarmonyResult, harmony_against
-from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass
+from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass, tail_shares
 from harmony_utils.null import null_draws
 from harmony_utils.rebalance import holm
 from harmony_utils.scaling import TrendResult, rank_correlation
@@ -270,12 +270,12 @@ def _place(
     rng = np.random.default_rng(settings.random_state)
     drawn = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=settings.n_bootstrap)
     again = _all_resampled(correct, labels, drawn, settings.bandwidth)
-    tail = (1 - settings.confidence) / 2
+    ends = tail_shares(settings.confidence)
     left_out = np.array([np.delete(observed, i) for i in range(len(observed))])
     place: dict[str, Any] = {"n_items": n_items, "n_respondents": len(observed)}
     for what, function in (("mean", np.mean), ("variance", _variance)):
         value, draws = float(function(observed)), function(again, axis=0)
-        low, high = value + np.quantile(draws, [tail, 1 - tail]) - draws.mean()
+        low, high = value + np.quantile(draws, ends) - draws.mean()
         others = function(left_out, axis=1)
         place[what] = value
         place[f"{what}_low"] = min(max(float(low), 0), value)

@@ -19,6 +19,7 @@ import numpy as np
 from harmony_utils.difficulty.fit import DifficultyFit
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.errors import InputError
+from harmony_utils.metric import tail_shares
 
 LEVELS = (np.arange(512) + 0.5) / 512
 """Levels at which quantile functions are compared."""
@@ -287,6 +288,5 @@ def measure_mismatch(
 
 def _ends(draws: np.ndarray, confidence: float) -> np.ndarray:
     """Return the ends of the widened intervals of draws' columns, shape (n_columns, 2)."""
-    tail = (1 - confidence) / 2
-    middle, ends = draws.mean(axis=0), np.quantile(draws, [tail, 1 - tail], axis=0)
+    middle, ends = draws.mean(axis=0), np.quantile(draws, tail_shares(confidence), axis=0)
     return (middle + WIDENING * (ends - middle)).T

@@ -29,6 +29,7 @@ from harmony_utils.difficulty.fit import LIMIT, DifficultyFit
 from harmony_utils.difficulty.newton import ability_step
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
+from harmony_utils.metric import tail_shares
 
 DRAWS = 400
 """Draws that are kept; with fewer, the ends of a 95 % interval are rough."""
@@ -81,8 +82,7 @@ class DifficultyPosterior:
 
     def interval(self, *, confidence: float = 0.95) -> np.ndarray:
         """Return the ends of each difficulty's equal-tailed interval, shape (2, n_usable)."""
-        tail = (1 - confidence) / 2
-        return np.quantile(self.draws, [tail, 1 - tail], axis=0)
+        return np.quantile(self.draws, tail_shares(confidence), axis=0)
 
     def plausible(self, n_values: int) -> np.ndarray:
         """Return plausible values, shape (n_values, n_usable): draws evenly spread over all."""

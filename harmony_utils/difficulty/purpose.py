@@ -22,6 +22,7 @@ from harmony_utils.difficulty.mismatch import Target, uniform_target, workload_t
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError, RefusedError
+from harmony_utils.metric import tail_shares
 
 LEAST_ITEMS = 5
 """Items that each wanted cell must hold; fewer cannot stand for it."""
@@ -290,8 +291,7 @@ def purpose_scores(
     counts = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=n_bootstrap)
     draws = _drawn(filled, seen, counts.astype(float))
     draws_wanted = _drawn(filled, seen, _stratified(weights, n_bootstrap, rng) * weights)
-    tail = (1 - confidence) / 2
-    ends = [tail, 1 - tail]
+    ends = tail_shares(confidence)
     interval, interval_wanted = (np.nanquantile(d, ends, axis=0) for d in (draws, draws_wanted))
     rank, rank_wanted = _ranks(plain), _ranks(wanted)
     ranks = np.apply_along_axis(_ranks, 1, draws_wanted)

@@ -17,6 +17,7 @@ from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
 from harmony_utils.difficulty.newton import ability_step
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
+from harmony_utils.metric import tail_shares
 
 
 def choose_by_information(
@@ -160,15 +161,15 @@ def compare_subsets(
                 store = signed.setdefault((size, method), np.full(n_models, np.nan))
                 store[held] = np.nanmean(off, axis=0)
     rows = rng.integers(n_models, size=(2000, n_models))
-    tail = (1 - confidence) / 2
+    shares = tail_shares(confidence)
     found = []
     order = ("random, mean", "random, curves", "information", "subdomains")
     for size in sizes:
         base = errors[size, "random, mean"]
         for method in (name for name in order if (size, name) in errors):
             error = errors[size, method]
-            ends = np.nanquantile(np.nanmean(error[rows], axis=1), [tail, 1 - tail])
-            gains = np.nanquantile(np.nanmean((base - error)[rows], axis=1), [tail, 1 - tail])
+            ends = np.nanquantile(np.nanmean(error[rows], axis=1), shares)
+            gains = np.nanquantile(np.nanmean((base - error)[rows], axis=1), shares)
             found.append(
                 {
                     "n_items": size,

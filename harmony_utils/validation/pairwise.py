@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from harmony_utils.embedding import cosine_distance
 from harmony_utils.errors import InputError
 from harmony_utils.labels import refuse_missing
+from harmony_utils.metric import tail_shares
 
 DECIMALS = 6
 """Similarities that agree to so many decimals count as tied: beyond lies rounding."""
@@ -244,6 +245,5 @@ def _codes(labels: Sequence[Hashable]) -> np.ndarray:
 def _ranking(
     auc: float, draws: np.ndarray, confidence: float, drawn: Sequence[float] | np.ndarray
 ) -> Ranking:
-    tail = (1 - confidence) / 2
-    low, high = np.nanquantile(draws, [tail, 1 - tail])
+    low, high = np.nanquantile(draws, tail_shares(confidence))
     return Ranking(float(auc), float(low), float(high), len(drawn))
