@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import DifficultyFit
-from harmony_utils.difficulty.mismatch import LEVELS, Target
+from harmony_utils.difficulty.fit import LIMIT, DifficultyFit
+from harmony_utils.difficulty.mismatch import Target
 from harmony_utils.difficulty.posterior import DifficultyPosterior
-from harmony_utils.difficulty.weighing import detectable_gain
+from harmony_utils.difficulty.weighing import detectable_gain, even_information
 
 SOFT_SHARE = 0.25
 """A stretch is a soft gap if its share of items is at most this part of its target share."""
@@ -249,8 +249,8 @@ def _describe(
     middle = np.array([(low + high) / 2])
     slope = float(np.median(fit.slope[posterior.places]))
     own = float(fit.information(middle)[0][posterior.places].sum())
-    ideal = 1 / (1 + np.exp(-slope * (middle - target.quantile(LEVELS))))
-    spread = n_items * float((slope**2 * ideal * (1 - ideal)).mean())
+    ideal = even_information(fit, target, middle, items=posterior.places)
+    spread = n_items * float(ideal[0])
     gain = float(detectable_gain(fit, middle)[0])
     n_close = _to_close(posterior.mean, target, ends, float(np.quantile(chance["soft"], 0.95)))
     places = np.linspace(low, high, min(n_close, 5) + 2)[1:-1]
@@ -339,7 +339,7 @@ def headroom(fit: DifficultyFit) -> dict[str, float]:
         the flags of the answers.
     """
     chosen = np.flatnonzero(fit.usable)
-    difficulties = np.clip(fit.difficulty[chosen], -6, 6)
+    difficulties = np.clip(fit.difficulty[chosen], -LIMIT, LIMIT)
     best = float(fit.ability.max())
     spread = float(difficulties.std()) or 1.0
     return {

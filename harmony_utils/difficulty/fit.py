@@ -27,7 +27,7 @@ from harmony_utils.difficulty.newton import (
     shared_slope_step,
     success,
 )
-from harmony_utils.difficulty.responses import Responses
+from harmony_utils.difficulty.responses import MIN_MODELS, Responses
 from harmony_utils.errors import InputError, RefusedError
 
 ItemModel = Literal["1pl", "2pl", "3pl"]
@@ -185,7 +185,8 @@ def fit_difficulty(
     Raises
     ------
     InputError
-        For an unknown model, or a guessing level outside 0 to 0.9.
+        For an unknown model, fewer than three models, or guessing levels outside 0 to 0.9 or of
+        another number.
     RefusedError
         For ``3pl`` without a guessing level.
 
@@ -213,6 +214,11 @@ def fit_difficulty(
     >>> fit.converged, bool((np.diff(fit.difficulty) > 0).all())
     (True, True)
     """
+    if responses.shape[0] < MIN_MODELS:
+        raise InputError(
+            f"{responses.shape[0]} models: a fit takes at least {MIN_MODELS}; add the answers of "
+            "others, or score these with score_models"
+        )
     level = _guessing(model, guessing, responses)
     seen = (~np.isnan(responses.values)).astype(float)
     answers = np.nan_to_num(responses.values)
@@ -242,7 +248,24 @@ def score_models(
     -------
     DataFrame
         ``model``, ``ability`` (posterior mode), ``ability_se``, ``n_items``. The items' own
-        uncertainty is not in the standard error.
+        uncertainty is not in the standard error. A single model will do, see ``least_models`` of
+        :func:`~harmony_utils.difficulty.responses.responses_from_matrix`.
+
+    Raises
+    ------
+    InputError
+        If none of the items was fitted.
+
+    Examples
+    --------
+    A model with every answer right has an ability above all others, but a finite one.
+
+    >>> from harmony_utils.difficulty.responses import responses_from_matrix
+    >>> steps = np.tril(np.ones((5, 5)), k=-1)[:, :4]
+    >>> fit = fit_difficulty(responses_from_matrix(steps), model="1pl")
+    >>> new = responses_from_matrix(np.ones((1, 4)), least_models=1)
+    >>> bool(score_models(fit, new)["ability"][0] > fit.ability[:4].max())
+    True
     """
     place = {name: number for number, name in enumerate(fit.items)}
     known = [j for j, name in enumerate(responses.items) if name in place]
@@ -345,13 +368,14 @@ class _State:
             prior = (float(self.mean[1]), float(self.population[1, 1]))
             found = shared_slope_step(answers, seen, ability, items, prior, n_steps=n_steps)
         else:
-            prior = (self.mean, self._tied() if self.model == "1pl" else self.population)
+            prior = self._tied() if self.model == "1pl" else (self.mean, self.population)
             found = item_step(answers, seen, ability, items, prior, n_steps=n_steps)
         self.slope[free], self.intercept[free], self.covariance[free] = found
 
-    def _tied(self) -> np.ndarray:
-        """Population whose slopes are all the anchors' one: added items of a 1PL scale."""
-        return np.diag([1e-8, self.population[1, 1]])
+    def _tied(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return a population whose slopes are all the anchors': added items of a 1PL scale."""
+        slope = self.slope[self.fixed].mean()
+        return np.array([slope, self.mean[1]]), np.diag([1e-8, self.population[1, 1]])
 
     def _update_population(self, free: np.ndarray) -> None:
         """Estimate the items' population: their spread and what is not known of each together."""
@@ -431,7 +455,12 @@ def _guessing(model: str, guessing: float | np.ndarray | None, responses: Respon
             f"3pl: {n_models} models; a guessing level for each item takes some "
             f"{FREE_GUESSING_MODELS}{enough}: fix it, e.g. at 1 / number of options, or use 2pl"
         )
-    level = np.broadcast_to(0.0 if guessing is None else np.asarray(guessing, float), (n_items,))
+    given = np.asarray(0.0 if guessing is None else guessing, dtype=float)
+    if given.ndim and given.shape != (n_items,):
+        raise InputError(
+            f"guessing: {given.size} levels for {n_items} items; give one, or one each"
+        )
+    level = np.broadcast_to(given, (n_items,))
     if not ((level >= 0) & (level <= 0.9)).all():
         raise InputError("guessing: a level lies outside 0 to 0.9")
     if model != "3pl" and level.any():

@@ -31,6 +31,7 @@ LEAST_EFFECTIVE = 20.0
 """Effective number of items below which a reweighted score is refused."""
 
 _ROUNDS = 200
+_TIE = 1e-12
 
 
 class Band(BaseModel):
@@ -218,7 +219,7 @@ def purpose_weights(
         )
     weights = _raked(weights, margins)
     effective = effective_size(weights)
-    if effective < min(LEAST_EFFECTIVE, responses.shape[1]):
+    if effective < min(LEAST_EFFECTIVE, responses.shape[1]) - 1e-9:
         raise RefusedError(
             f"the purpose leaves an effective {effective:.1f} items of {responses.shape[1]}, "
             f"fewer than {LEAST_EFFECTIVE:.0f}: the benchmark is too far from it"
@@ -266,7 +267,13 @@ def purpose_scores(
         ``effective_items``; ``models`` (DataFrame: model, plain and purpose score with intervals,
         both ranks, ranks' interval); ``changes`` (list: pairs whose order differs, the difference
         under the purpose with its interval, and whether it is ``supported``: the interval excludes
-        0). Rank 1 is best; ties share the better rank.
+        0). Rank 1 is best; ties share the better rank. Resamples that leave a model without an
+        answer do not count for it.
+
+    Raises
+    ------
+    RefusedError
+        If a model has no answer to any item with weight.
 
     Notes
     -----
@@ -293,9 +300,8 @@ def purpose_scores(
     draws_wanted = _drawn(filled, seen, _stratified(weights, n_bootstrap, rng) * weights)
     ends = tail_shares(confidence)
     interval, interval_wanted = (np.nanquantile(d, ends, axis=0) for d in (draws, draws_wanted))
-    rank, rank_wanted = _ranks(plain), _ranks(wanted)
-    ranks = np.apply_along_axis(_ranks, 1, draws_wanted)
-    rank_ends = np.quantile(ranks, ends, axis=0, method="nearest").astype(int)
+    ranks = np.apply_along_axis(score_ranks, 1, draws_wanted)
+    rank_ends = np.nanquantile(ranks, ends, axis=0, method="nearest").astype(int)
     table = pd.DataFrame(
         {
             "model": responses.models,
@@ -305,8 +311,8 @@ def purpose_scores(
             "purpose": wanted,
             "purpose_low": interval_wanted[0],
             "purpose_high": interval_wanted[1],
-            "rank_plain": rank,
-            "rank_purpose": rank_wanted,
+            "rank_plain": score_ranks(plain).astype(int),
+            "rank_purpose": score_ranks(wanted).astype(int),
             "rank_low": rank_ends[0],
             "rank_high": rank_ends[1],
         }
@@ -342,7 +348,7 @@ def _changes(
     found = []
     for i in range(len(models)):
         for j in range(len(models)):
-            if not (plain[i] > plain[j] and wanted[i] < wanted[j]):
+            if not (plain[i] > plain[j] + _TIE and wanted[i] < wanted[j] - _TIE):
                 continue
             low, high = np.nanquantile(draws[:, j] - draws[:, i], ends).tolist()
             found.append(
@@ -368,8 +374,27 @@ def _drawn(filled: np.ndarray, seen: np.ndarray, counts: np.ndarray) -> np.ndarr
     return np.where(held > 0, counts @ filled.T / np.maximum(held, 1e-300), np.nan)
 
 
-def _ranks(scores: np.ndarray) -> np.ndarray:
-    return (np.asarray(scores)[None, :] > np.asarray(scores)[:, None]).sum(axis=1) + 1
+def score_ranks(scores: np.ndarray) -> np.ndarray:
+    """Return each score's rank.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_models,)
+        Higher is better; NaN is no score.
+
+    Returns
+    -------
+    ndarray of shape (n_models,), float
+        1 is best, ties share the better rank; scores nearer than 1e-12 are ties, for sums in
+        another order differ by rounding. NaN where there is no score.
+
+    Examples
+    --------
+    >>> score_ranks(np.array([0.5, 0.1 + 0.2, 0.3, np.nan, 0.2])).tolist()
+    [1.0, 2.0, 2.0, nan, 4.0]
+    """
+    ranks = 1.0 + (scores[None, :] > scores[:, None] + _TIE).sum(axis=1)
+    return np.where(np.isnan(scores), np.nan, ranks)
 
 
 def _has(responses: Responses, name: str) -> bool:

@@ -125,12 +125,7 @@ def information_table(
     ability = np.linspace(target.low - margin, target.high + margin, n_points)
     single = fit.information(ability)
     total = single.sum(axis=1)
-    slope = float(np.median(fit.slope[fit.usable]))
-    guess = float(np.median(fit.guessing))
-    spread = target.quantile(LEVELS)
-    share = 1 / (1 + np.exp(-slope * (ability[:, None] - spread)))
-    right = guess + (1 - guess) * share
-    wanted = len(fit.items) * (slope**2 * (1 - right) / right * share**2).mean(axis=1)
+    wanted = len(fit.items) * even_information(fit, target, ability, items=fit.usable)
     ratio = total / np.maximum(wanted, 1e-12)
     return pd.DataFrame(
         {
@@ -145,6 +140,35 @@ def information_table(
             "blind": ratio < blind_below,
         }
     )
+
+
+def even_information(
+    fit: DifficultyFit, target: Target, ability: np.ndarray, *, items: np.ndarray
+) -> np.ndarray:
+    """Return the information of an item, averaged over difficulties spread like the target.
+
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Curves.
+    target : Target
+        What is wanted.
+    ability : ndarray of shape (n_abilities,)
+        Where.
+    items : ndarray
+        Which items' median slope is taken, as numbers or as booleans. The guessing level is the
+        median of all.
+
+    Returns
+    -------
+    ndarray of shape (n_abilities,)
+        Fisher information on ability.
+    """
+    slope = float(np.median(fit.slope[items]))
+    guess = float(np.median(fit.guessing))
+    share = 1 / (1 + np.exp(-slope * (ability[:, None] - target.quantile(LEVELS))))
+    right = guess + (1 - guess) * share
+    return (slope**2 * (1 - right) / right * share**2).mean(axis=1)
 
 
 def detectable_gain(

@@ -10,6 +10,7 @@ import pandas as pd
 from harmony_utils.difficulty.coverage import soft_gaps
 from harmony_utils.difficulty.fit import MIN_SLOPE, DifficultyFit
 from harmony_utils.difficulty.mismatch import Target, wasserstein
+from harmony_utils.difficulty.purpose import score_ranks
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.filling.linking import link
 from harmony_utils.filling.outcomes import Filling, plain_outcome
@@ -103,7 +104,8 @@ def score_table(
     -------
     DataFrame
         One row a model: ``originals``, ``additions``, ``together`` and for each its ends and rank
-        (1 is best, ties share the better rank). Additions are never in ``originals``.
+        (1 is best, ties share the better rank). All three are missing for a model without answers
+        there, as for all where nothing was accepted. Additions are never in ``originals``.
     """
     added = filling.answers() if filling.accepted else np.empty((responses.shape[0], 0))
     columns: dict[str, Any] = {"model": list(responses.models)}
@@ -115,12 +117,8 @@ def score_table(
         columns[name] = mean
         columns[f"{name}_low"] = np.where(seen > 0, low, np.nan)
         columns[f"{name}_high"] = np.where(seen > 0, high, np.nan)
-        columns[f"{name}_rank"] = _ranks(mean)
+        columns[f"{name}_rank"] = score_ranks(mean)
     return pd.DataFrame(columns)
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    return np.array([1 + int((values > value).sum()) for value in values])
 
 
 def accuracy_of_aim(filling: Filling, truth: dict[str, float] | None = None) -> dict[str, float]:
