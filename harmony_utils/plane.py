@@ -128,8 +128,8 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
         correct, labels, respondents = _matrices(str(name), group, settings.partition)
         results = [_measure(*pair, settings) for pair in zip(correct, labels, strict=True)]
         found = pd.DataFrame(
-            {"benchmark": name, "respondent": who, **_cell(result, settings)}
-            for who, result in zip(respondents, results, strict=True)
+            {"benchmark": name, "respondent": who, **_cell(result, own, settings)}
+            for who, result, own in zip(respondents, results, correct, strict=True)
         )
         nulls = np.array([result.null for result in results])
         cells.append(found)
@@ -243,16 +243,14 @@ def _measure(correct: np.ndarray, labels: np.ndarray, settings: PlaneSettings) -
     return harmony_against(null, scores, codes, names, confidence=settings.confidence, **options)
 
 
-def _cell(result: HarmonyResult, settings: PlaneSettings) -> dict[str, Any]:
+def _cell(result: HarmonyResult, correct: np.ndarray, settings: PlaneSettings) -> dict[str, Any]:
     """Return what is kept of one respondent on one benchmark."""
-    corrected = result.harmony
-    if 0 < result.accuracy < 1:
-        corrected = corrected_harmony(
-            np.array(result.sizes),
-            np.array(result.accuracies),
-            variance=result.accuracy * (1 - result.accuracy),
-            bandwidth=settings.bandwidth,
-        )
+    corrected = corrected_harmony(
+        np.array(result.sizes),
+        np.array(result.accuracies),
+        variance=correct.var(),
+        bandwidth=settings.bandwidth,
+    )
     same = ("n_items", "n_clusters", "accuracy", "harmony")
     rest = ("null_low", "null_median", "null_high", "p_value", "verdict")
     return {

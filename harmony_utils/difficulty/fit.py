@@ -104,6 +104,11 @@ class DifficultyFit:
         return np.sqrt(np.maximum(dd + 2 * b * ad + b**2 * aa, 0)) / np.abs(slope)
 
     @property
+    def by_item(self) -> dict[str, float]:
+        """Difficulty of each item by its name."""
+        return dict(zip(self.items, self.difficulty.tolist(), strict=True))
+
+    @property
     def usable(self) -> np.ndarray:
         """Items whose slope is at least :data:`MIN_SLOPE`: those that have a difficulty."""
         return self.slope >= MIN_SLOPE

@@ -180,8 +180,8 @@ class OptionsOnly:
     def check(self, candidate: Candidate, *, multiple: float = 2.0) -> str:
         """Return the reason if the right option is believed too much, or nothing.
 
-        It closes at ``multiple`` divided by the number of options, never below one half plus
-        one quarter of a two-option question: the limit is at most .75.
+        It closes at ``multiple`` divided by the number of options, but at .75 at the latest: with
+        two options a limit of twice one half would never close.
         """
         share = float(self.belief(candidate.options)[candidate.gold])
         limit = min(multiple / len(candidate.options), 0.75)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.difficulty.coverage import soft_gaps
-from harmony_utils.difficulty.fit import MIN_SLOPE, DifficultyFit
+from harmony_utils.difficulty.fit import LIMIT, MIN_SLOPE, DifficultyFit
 from harmony_utils.difficulty.mismatch import Target, wasserstein
 from harmony_utils.difficulty.purpose import score_ranks
 from harmony_utils.difficulty.responses import Responses
@@ -66,7 +66,7 @@ def conclusions(
     linked = linked_fit(fit, responses, filling)
     added = np.arange(len(linked.items)) >= len(fit.items)
     usable = linked.slope >= MIN_SLOPE
-    difficulty = np.clip(linked.difficulty, -6, 6)
+    difficulty = np.clip(linked.difficulty, -LIMIT, LIMIT)
     rows = []
     for part, chosen in zip(PARTS, (~added, added | ~added, added), strict=True):
         values = difficulty[chosen & usable]
@@ -149,7 +149,7 @@ def accuracy_of_aim(filling: Filling, truth: dict[str, float] | None = None) -> 
             [truth[o.candidate.id] if truth else o.measured.difficulty for o in chosen]
         )
         bands = np.array([o.candidate.band for o in chosen]).reshape(-1, 2)
-        values = np.clip(values, -6, 6)
+        values = np.clip(values, -LIMIT, LIMIT)
         found[f"{name}_n"] = len(chosen)
         if len(chosen):
             inside = (values >= bands[:, 0]) & (values <= bands[:, 1])
