@@ -34,9 +34,9 @@ from harmony_utils.specifications import (
 from harmony_utils.spectral import (
     assign_clusters,
     mean_silhouettes,
-    resample_agreement,
     spectral_embedding,
 )
+from harmony_utils.stability import resample_agreement
 from harmony_utils.uncertainty import design_effects
 
 UNDEFINED = "undefined"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from harmony_utils.errors import InputError
 from harmony_utils.graph import AnyAffinity, check_affinity, connected_components
@@ -18,9 +16,9 @@ from harmony_utils.spectral import (
     assign_clusters,
     central_items,
     mean_silhouettes,
-    resample_agreement,
     spectral_embedding,
 )
+from harmony_utils.stability import resample_agreement, seed_stability
 
 __all__ = [
     "REPEATABLE_ARI",
@@ -73,7 +71,7 @@ class Partition:
     stability : dict of str to float
         ``mean_ari`` and ``min_ari``, agreement between k-means runs that differ only in their
         seed (1 is identical), and ``n_seeds``; that says nothing about other questions. An audit
-        adds what :func:`~harmony_utils.comparison.resample_stability` gives, or ``n_resamples``
+        adds what :func:`~harmony_utils.stability.resample_stability` gives, or ``n_resamples``
         of 0 where it was not computed.
     n_components : int
         Parts of the affinity that share no similarity; 0 where there is no affinity.
@@ -216,7 +214,7 @@ def spectral_partition(
             f"{assign_labels} put all {n_items} items into one subdomain; choose another "
             "clustering.assign_labels or number of subdomains"
         )
-    stability = _stability(vectors[:, :chosen], assign, n_stability)
+    stability = seed_stability(vectors[:, :chosen], n_seeds=n_stability, **assign)
     n_components = connected_components(affinity)
     return Partition(
         labels=labels,
@@ -360,18 +358,6 @@ def numbers_tried(n_items: int, n_clusters: int, smallest: int, largest: int) ->
             f"min_clusters {smallest}: must lie between 2 and the largest number tried, {largest}"
         )
     return sorted({*range(smallest, largest + 1), *([n_clusters] if n_clusters else [])})
-
-
-def _stability(vectors: np.ndarray, assign: dict[str, Any], n_seeds: int) -> dict[str, float]:
-    """Compare partitions of ``n_seeds`` seeds, pair by pair."""
-    seeds = range(assign["random_state"] + 1, assign["random_state"] + 1 + n_seeds)
-    runs = [assign_clusters(vectors, **{**assign, "random_state": seed}) for seed in seeds]
-    scores = [adjusted_rand_score(one, other) for one, other in combinations(runs, 2)]
-    return {
-        "mean_ari": float(np.mean(scores)),
-        "min_ari": float(np.min(scores)),
-        "n_seeds": n_seeds,
-    }
 
 
 def _warnings(

@@ -325,3 +325,8 @@ def test_many_equal_eigenvalues_lose_no_eigenvector():
         assert vectors.shape == (sum(sizes), 4)
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-8)
         assert (np.diff(values) >= -1e-9).all()
+
+
+def test_one_seed_has_nothing_to_agree_with():
+    with pytest.raises(InputError, match="n_stability 1"):
+        spectral_partition(np.kron(np.eye(2), np.ones((3, 3))), max_clusters=3, n_stability=1)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from harmony_utils.embedding import cosine_distance
 from harmony_utils.errors import InputError
 from harmony_utils.labels import refuse_missing
 from harmony_utils.metric import tail_shares
@@ -205,11 +204,6 @@ def word_overlap(texts: Sequence[str], *, longest: int = 2) -> np.ndarray:
     common = (found @ found.T).toarray()
     sizes = common.diagonal()
     return common / np.maximum(sizes[:, None] + sizes - common, 1)
-
-
-def cosine_similarity(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosine of every pair of vectors of length 1, shape (n_items, n_items)."""
-    return 1 - cosine_distance(vectors)
 
 
 def same_text(texts: Sequence[str]) -> np.ndarray:
