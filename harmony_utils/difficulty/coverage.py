@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import LIMIT, DifficultyFit
+from harmony_utils.difficulty.curves import LIMIT, DifficultyFit
 from harmony_utils.difficulty.mismatch import Target
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.weighing import detectable_gain, even_information

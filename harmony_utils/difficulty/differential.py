@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from harmony_utils.difficulty.checks import false_discoveries
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 

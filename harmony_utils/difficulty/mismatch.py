@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.errors import InputError
 from harmony_utils.metric import tail_shares

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import LIMIT, DifficultyFit
+from harmony_utils.difficulty.curves import LIMIT, DifficultyFit
 from harmony_utils.difficulty.newton import ability_step
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
@@ -103,7 +103,8 @@ def difficulty_posterior(
     ----------
     fit : DifficultyFit
         Where the draws start. Items with a slope below
-        :data:`~harmony_utils.difficulty.fit.MIN_SLOPE` have no usable difficulty and are left out.
+        :data:`~harmony_utils.difficulty.curves.MIN_SLOPE` have no usable difficulty and are left
+        out.
     responses : Responses
         What ``fit`` was fitted to.
     n_draws : int
@@ -114,7 +115,7 @@ def difficulty_posterior(
     Returns
     -------
     DifficultyPosterior
-        Difficulties lie within plus or minus :data:`~harmony_utils.difficulty.fit.LIMIT`.
+        Difficulties lie within plus or minus :data:`~harmony_utils.difficulty.curves.LIMIT`.
 
     Raises
     ------

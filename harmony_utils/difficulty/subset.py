@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.curves import DifficultyFit
+from harmony_utils.difficulty.fit import fit_difficulty
 from harmony_utils.difficulty.newton import ability_step
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.mismatch import LEVELS, Target
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.responses import Responses

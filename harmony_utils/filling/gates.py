@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from harmony_utils.difficulty.fit import MIN_SLOPE
+from harmony_utils.difficulty.curves import MIN_SLOPE
 from harmony_utils.filling.candidates import Candidate
 from harmony_utils.filling.surgery import MAX_OPTIONS, plain
 from harmony_utils.filling.texts import TextSpace

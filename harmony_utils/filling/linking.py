@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.curves import DifficultyFit
+from harmony_utils.difficulty.fit import fit_difficulty
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 from harmony_utils.filling.candidates import Candidate

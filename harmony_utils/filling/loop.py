@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from harmony_utils.difficulty.coverage import SOFT_SHARE, Gap
-from harmony_utils.difficulty.fit import LIMIT, MIN_SLOPE, DifficultyFit
+from harmony_utils.difficulty.curves import LIMIT, MIN_SLOPE, DifficultyFit
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 from harmony_utils.filling.candidates import Band, Candidate, Generator, GeneratorError

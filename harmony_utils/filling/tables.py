@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.difficulty.coverage import soft_gaps
-from harmony_utils.difficulty.fit import LIMIT, MIN_SLOPE, DifficultyFit
+from harmony_utils.difficulty.curves import LIMIT, MIN_SLOPE, DifficultyFit
 from harmony_utils.difficulty.mismatch import Target, wasserstein
-from harmony_utils.difficulty.purpose import score_ranks
 from harmony_utils.difficulty.responses import Responses
+from harmony_utils.difficulty.reweighting import score_ranks
 from harmony_utils.filling.linking import link
 from harmony_utils.filling.outcomes import Filling, plain_outcome
 from harmony_utils.metric import wilson_interval

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from harmony_utils.difficulty.coverage import Gap
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.mismatch import Target
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.filling.loop import fill_gaps
