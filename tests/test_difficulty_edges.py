@@ -60,7 +60,7 @@ def test_labels_of_another_length_are_refused(options, message):
 def test_an_answer_without_a_name_is_refused(name):
     table = pd.DataFrame({"model": list("aabbcc"), "item": ["1", "2"] * 3, "correct": [0, 1] * 3})
     table.loc[3, name] = None
-    with pytest.raises(InputError, match=f"row 3 has no {name}"):
+    with pytest.raises(InputError, match=f"answer 4 of 6: the {name} is empty"):
         responses_from_table(table)
 
 

@@ -329,14 +329,29 @@ def _judged(gap: Gap, n_models: int) -> Gap:
 def headroom(fit: DifficultyFit) -> dict[str, float]:
     """Say how much the benchmark still asks of its best model, and of its weakest.
 
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Of at least one usable item.
+
     Returns
     -------
     dict
         ``best_ability``; ``harder_items``, share of usable items harder than the best model's
         ability; ``best_expected_score``; ``targeting``, mean ability minus mean difficulty, over
-        the difficulties' standard deviation: beyond half of one the targeting is poor by a usual
-        rule of thumb; ``all_right`` and ``all_wrong`` cannot be told apart from here and are in
-        the flags of the answers.
+        the difficulties' standard deviation: positive if the items are too easy for these models,
+        and beyond half of one the targeting is poor by a usual rule of thumb. Items that all
+        models have right, or all wrong, are in the flags of the answers.
+
+    Examples
+    --------
+    Four items between five models: none is harder than the best model is able.
+
+    >>> from harmony_utils.difficulty import fit_difficulty, responses_from_matrix
+    >>> steps = np.tril(np.ones((5, 5)), k=-1)[:, :4]
+    >>> found = headroom(fit_difficulty(responses_from_matrix(steps), model="1pl"))
+    >>> found["harder_items"], abs(found["targeting"]) < 0.1
+    (0.0, True)
     """
     chosen = np.flatnonzero(fit.usable)
     difficulties = np.clip(fit.difficulty[chosen], -LIMIT, LIMIT)

@@ -183,14 +183,8 @@ def responses_from_table(table: pd.DataFrame, *, common: bool = False) -> Respon
     Raises
     ------
     InputError
-        If a column or a name is missing, a model answers an item twice, or a value is not a number;
-        rows are counted from 0.
-
-    Examples
-    --------
-    >>> rows = {"model": list("aabbcc"), "item": list("xyxyxy"), "correct": [1, 0, None, 1, 0, 1]}
-    >>> responses_from_table(pd.DataFrame(rows)).values.tolist()
-    [[1.0, 0.0], [nan, 1.0], [0.0, 1.0]]
+        If a column is missing, a model or item has no name, a model answers an item twice, or a
+        value is not a number.
     """
     for name in ("model", "item", "correct"):
         if name not in table.columns:
@@ -198,10 +192,12 @@ def responses_from_table(table: pd.DataFrame, *, common: bool = False) -> Respon
     if table.empty:
         raise InputError("table: no rows")
     for name in ("model", "item"):
-        if (unnamed := table[name].isna().to_numpy()).any():
+        empty = table[name].isna() | (table[name].astype(str).str.strip() == "")
+        if empty.any():
+            row = int(empty.to_numpy().argmax()) + 1
             raise InputError(
-                f"table: row {int(unnamed.argmax())} has no {name} ({unnamed.sum()} such rows); "
-                "name it or drop the row"
+                f"table, answer {row} of {len(table)}: the {name} is empty; name it, or remove the "
+                "row"
             )
     table = table.assign(model=table["model"].astype(str), item=table["item"].astype(str))
     twice = table.duplicated(["model", "item"])
