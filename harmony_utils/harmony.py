@@ -333,6 +333,12 @@ def harmony_against(
     -------
     HarmonyResult
         The same as from :func:`harmony`.
+
+    Examples
+    --------
+    >>> items = check_items([1, 0, 1, 0], [0, 0, 1, 1])
+    >>> harmony_against(np.array([0.5, 0.9]), *items, bandwidth=0.1, confidence=0.9).p_value
+    1.0
     """
     sizes = np.bincount(codes)
     accuracies = np.bincount(codes, weights=scores) / sizes

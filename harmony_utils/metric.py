@@ -280,6 +280,13 @@ def check_items(
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Validate correctness and labels.
 
+    Parameters
+    ----------
+    correct : array_like of shape (n_items,)
+        Between 0 and 1.
+    labels : array_like of shape (n_items,)
+        Subdomain of each item.
+
     Returns
     -------
     scores : ndarray of shape (n_items,), float
@@ -293,6 +300,12 @@ def check_items(
     ------
     InputError
         As :func:`~harmony_utils.harmony.harmony`.
+
+    Examples
+    --------
+    >>> scores, codes, names = check_items([1, 0, 1], ["law", "art", "law"])
+    >>> codes.tolist(), names
+    ([1, 0, 1], ('art', 'law'))
     """
     scores = np.asarray(correct, dtype=np.float64)
     groups = np.asarray(labels)

@@ -39,6 +39,20 @@ def null_draws(
     -------
     ndarray of shape (n_null,)
         One value per shuffle.
+
+    Raises
+    ------
+    InputError
+        Without shuffles, with one subdomain, an empty one, or a bandwidth that is none.
+
+    Examples
+    --------
+    The one right answer falls into the large subdomain or into the small one.
+
+    >>> options = {"bandwidth": 0.5, "n_null": 50, "random_state": 0}
+    >>> null = null_draws(np.array([1, 0, 0, 0]), np.array([3, 1]), **options)
+    >>> len(set(null.round(9).tolist()))
+    2
     """
     rng = np.random.default_rng(random_state)
     accuracies = shuffled_accuracies(correct, sizes, n_draws=check_draws(n_null), rng=rng)
@@ -234,7 +248,31 @@ def null_p_value(null: np.ndarray, observed: float) -> float:
 def shuffled_accuracies(
     correct: np.ndarray, sizes: np.ndarray, *, n_draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return subdomain accuracies after dealing items at random, shape (n_draws, n_clusters)."""
+    """Return subdomain accuracies after dealing items at random.
+
+    Parameters
+    ----------
+    correct : ndarray of shape (n_items,)
+        Correctness, between 0 and 1.
+    sizes : ndarray of shape (n_clusters,), int
+        Positive, summing to ``n_items``.
+    n_draws : int
+        Shuffles.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, n_clusters)
+        Each row has the mean of ``correct`` as its mean weighted by size.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = shuffled_accuracies(np.array([1, 0, 0]), np.array([2, 1]), n_draws=9, rng=rng)
+    >>> sorted(set(map(tuple, found.tolist())))
+    [(0.0, 1.0), (0.5, 0.0)]
+    """
     return np.clip(_shuffled_sums(correct, sizes, n_draws, rng) / sizes, 0, 1)
 
 

@@ -261,8 +261,31 @@ def choose_number(
     eigenvalues: np.ndarray,
     stabilities: dict[int, float] | None = None,
 ) -> int:
-    """Return the best number of clusters among those that have a silhouette; ties go to the
-    smaller. ``stabilities`` are needed for ``stability``; see :func:`spectral_partition`."""
+    """Return the best number of clusters among those that were tried.
+
+    Parameters
+    ----------
+    selection : {"silhouette", "eigengap", "stability"}
+        The rule; see :func:`spectral_partition`.
+    silhouettes : dict of int to float
+        Mean silhouette of each number tried, in rising order of the numbers.
+    eigenvalues : ndarray
+        Smallest eigenvalues of the Laplacian, rising, at least one more than the largest number.
+    stabilities : dict of int to float, optional
+        Agreement of resamples for each number; needed for ``stability``.
+
+    Returns
+    -------
+    int
+        Ties go to the smaller number, for ``stability`` only where none is stable.
+
+    Examples
+    --------
+    >>> choose_number("silhouette", {2: 0.4, 3: 0.4, 4: 0.1}, np.zeros(5))
+    2
+    >>> choose_number("eigengap", {2: 0.4, 3: 0.4}, np.array([0, 0.1, 0.2, 0.9]))
+    3
+    """
     if selection == "silhouette":
         return max(silhouettes, key=silhouettes.__getitem__)
     if selection == "stability":
@@ -346,7 +369,32 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def numbers_tried(n_items: int, n_clusters: int, smallest: int, largest: int) -> list[int]:
-    """Return the numbers of clusters to try, in rising order."""
+    """Return the numbers of clusters to try.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    n_clusters : int
+        Number that is tried in any case; 0 for none.
+    smallest, largest : int
+        Range, both included; the largest is cut to ``n_items - 1``.
+
+    Returns
+    -------
+    list of int
+        In rising order.
+
+    Raises
+    ------
+    InputError
+        If the number given has no place between 2 and ``n_items - 1``, or nothing is left to try.
+
+    Examples
+    --------
+    >>> numbers_tried(5, 0, 2, 20)
+    [2, 3, 4]
+    """
     if n_clusters and not 2 <= n_clusters < n_items:
         raise InputError(
             f"n_clusters {n_clusters}: must be 0 (choose) or lie between 2 and {n_items - 1}, one "

@@ -102,6 +102,18 @@ class Gap:
 def raw_gap(difficulties: np.ndarray, target: Target) -> tuple[float, float]:
     """Return the longest stretch of the target's range without an item, ends included.
 
+    Parameters
+    ----------
+    difficulties : ndarray of shape (n_items,)
+        In logits, in any order.
+    target : Target
+        Its range counts, not its shares.
+
+    Returns
+    -------
+    low, high : float
+        Ends in logits; of stretches of the same width the lowest.
+
     Examples
     --------
     >>> import numpy as np

@@ -102,6 +102,22 @@ def workload_target(bands: Sequence[tuple[float, float, float]], *, provenance: 
         Difficulty bands in logits; they may not overlap, what lies between them is not wanted.
     provenance : str
         Where the shares come from.
+
+    Returns
+    -------
+    Target
+        Bands in rising order; those between them have a share of 0.
+
+    Raises
+    ------
+    InputError
+        If bands overlap or are empty, or shares do not sum to 1.
+
+    Examples
+    --------
+    >>> target = workload_target([(1, 2, 0.5), (-1, 0, 0.5)], provenance="two kinds of tickets")
+    >>> target.edges, target.shares
+    ((-1.0, 0.0, 1.0, 2.0), (0.5, 0.0, 0.5))
     """
     edges: list[float] = []
     shares: list[float] = []

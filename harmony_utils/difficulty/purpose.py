@@ -109,6 +109,15 @@ class Purpose(BaseModel):
 def load_purpose(path: str | Path) -> Purpose:
     """Read a purpose from YAML or JSON.
 
+    Parameters
+    ----------
+    path : path
+        JSON if its name ends in ``.json``, else YAML.
+
+    Returns
+    -------
+    Purpose
+
     Raises
     ------
     InputError
@@ -135,6 +144,13 @@ def load_purpose(path: str | Path) -> Purpose:
 
 def check_purpose(purpose: Purpose, responses: Responses) -> None:
     """Refuse a purpose that names subjects or subdomains the benchmark does not have.
+
+    Parameters
+    ----------
+    purpose : Purpose
+        What is declared.
+    responses : Responses
+        Answers with their groupings.
 
     Raises
     ------

@@ -56,6 +56,19 @@ def purpose_weights(
         is missing.
     InputError
         For unknown subjects.
+
+    Examples
+    --------
+    Half of the workload is law, a quarter of the questions is: they count three times as much.
+
+    >>> from harmony_utils.difficulty import responses_from_matrix
+    >>> answers = np.random.default_rng(0).integers(0, 2, (4, 40))
+    >>> responses = responses_from_matrix(answers, subjects=["law"] * 10 + ["art"] * 30)
+    >>> weights = purpose_weights(
+    ...     Purpose(kind="purchase", subjects={"law": 0.5, "art": 0.5}), responses
+    ... )
+    >>> round(float(weights[0] / weights[-1]), 6), effective_size(weights).__round__(6)
+    (3.0, 30.0)
     """
     check_purpose(purpose, responses)
     margins = _margins(purpose, responses, posterior)
@@ -86,6 +99,17 @@ def purpose_weights(
 
 def effective_size(weights: np.ndarray) -> float:
     """Return Kish's effective sample size, ``(sum w)**2 / sum w**2``.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_items,)
+        At least 0; only their ratios count.
+
+    Returns
+    -------
+    float
+        From 1, all weight on one item, to the number of items, all weights equal. How many equally
+        weighted items would give a mean of the same variance (Kish 1965).
 
     Examples
     --------

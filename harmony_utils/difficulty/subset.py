@@ -82,7 +82,17 @@ def estimate_score(fit: DifficultyFit, answers: np.ndarray, chosen: np.ndarray) 
     answers : ndarray of shape (n_models, n_chosen)
         Answers to the chosen items, NaN where missing.
     chosen : ndarray of int, shape (n_chosen,)
-        Their numbers.
+        Their numbers, each once.
+
+    Returns
+    -------
+    ndarray of shape (n_models,)
+        Mean over all items of the answer where there is one and of its expected value elsewhere,
+        at the mode of ability under the pool's N(0, 1). With all items answered it is the score.
+
+    Notes
+    -----
+    The p-IRT estimator of Polo et al. (2024).
     """
     seen = ~np.isnan(answers)
     items = (fit.slope[chosen], fit.intercept[chosen], fit.guessing[chosen])

@@ -100,6 +100,15 @@ def score_table(
 ) -> pd.DataFrame:
     """Return each model's accuracy on originals, additions and both, with Wilson intervals.
 
+    Parameters
+    ----------
+    responses : Responses
+        Answers to the originals.
+    filling : Filling
+        Of the same models.
+    confidence : float
+        Coverage of each interval.
+
     Returns
     -------
     DataFrame
