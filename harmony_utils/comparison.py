@@ -7,25 +7,16 @@ the questions, the form of the answers, another model or chance divide it otherw
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from harmony_utils.errors import InputError
-from harmony_utils.graph import AnyAffinity, among
 from harmony_utils.harmony import harmony
+from harmony_utils.labels import canonical_labels, refuse_missing
 from harmony_utils.pairs import refuse_too_many
-from harmony_utils.partition import TINY_SIZE, canonical_labels
-from harmony_utils.settings import AssignLabels
-from harmony_utils.spectral import cluster_affinity
-
-RESAMPLE_ITEMS = 2000
-"""An audit resamples items up to this many: above, every resample would take long to cluster."""
-
-RESAMPLE_SHARE = 0.8
-"""Share of the items in each resample."""
+from harmony_utils.partition import TINY_SIZE
 
 
 def compare_partitions(
@@ -46,7 +37,7 @@ def compare_partitions(
     correct : array_like of shape (n_items,)
         1 for a right answer, 0 for a wrong one; partial credit between them is allowed.
     partitions : dict of str to sequence, each of length n_items
-        Labels by the name of the partition. None is missing, and none has one subdomain only.
+        Labels by the name of the partition; each of at least two subdomains, no label missing.
     reference : str
         Name of the partition that the others are compared with.
     groups, bandwidth, n_null, confidence, random_state
@@ -86,15 +77,16 @@ def compare_partitions(
             f"reference {reference!r}: is not among the partitions ({', '.join(partitions)})"
         )
     rows = []
+    base = canonical_labels(partitions[reference])
     settings = {"bandwidth": bandwidth, "n_null": n_null, "confidence": confidence}
     settings["groups"] = groups
     for name, given in partitions.items():
-        labels = canonical_labels(given)
         try:
+            refuse_missing(given, "labels", "label every item or leave the partition out")
+            labels = canonical_labels(given)
             result = harmony(correct, labels, **settings, random_state=random_state)
         except InputError as error:
             raise InputError(f"partition {name!r}: {error}") from None
-        base = canonical_labels(partitions[reference])
         rows.append(
             {
                 "name": name,
@@ -210,94 +202,3 @@ def shared_affinity(affinities: Iterable[np.ndarray]) -> np.ndarray:
         raise InputError("affinities: there are none to average")
     mean /= count
     return mean
-
-
-def resample_stability(
-    affinity: AnyAffinity,
-    n_clusters: int,
-    *,
-    n_resamples: int = 20,
-    share: float = RESAMPLE_SHARE,
-    assign_labels: AssignLabels = "kmeans",
-    n_init: int = 10,
-    random_state: int = 0,
-) -> dict[str, float]:
-    """Say how far the subdomains depend on which items are in the benchmark.
-
-    Parameters
-    ----------
-    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
-        Symmetric similarities.
-    n_clusters : int
-        Number of subdomains, the same in every resample.
-    n_resamples : int
-        Samples of items, drawn without replacement and clustered anew; at least 2.
-    share : float
-        Share of the items in each sample, above 0.5 so that any two have items in common.
-    assign_labels, n_init
-        As in :func:`~harmony_utils.spectral.assign_clusters`.
-    random_state : int
-        Seed.
-
-    Returns
-    -------
-    dict of str to float
-        ``resample_mean_ari``, ``resample_low_ari`` and ``resample_high_ari``: mean, 5 % and 95 %
-        quantile, over pairs of samples, of the adjusted Rand index between their labels of the
-        items in both; 1 is the same, about 0 unrelated. ``n_resamples`` and ``resample_share`` as
-        used. The pairs share samples, so the quantiles are no confidence interval.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or a sample has no more items than subdomains.
-
-    Notes
-    -----
-    Subsampling after Ben-Hur, Elisseeff & Guyon (2002); the index, the share and the quantiles are
-    our choice. Similarities are not computed anew, so the temperature stays that of all items.
-    Low values make subdomains arbitrary; high ones do not make them meaningful.
-
-    Examples
-    --------
-    Two clean blocks come back whatever items are drawn.
-
-    >>> import numpy as np
-    >>> found = resample_stability(np.kron(np.eye(2), np.ones((10, 10))), 2, n_resamples=4)
-    >>> found["resample_mean_ari"], found["resample_low_ari"]
-    (1.0, 1.0)
-    """
-    n_items = affinity.shape[0]
-    if n_resamples < 2 or not 0.5 < share <= 1:
-        raise InputError(
-            f"resamples: {n_resamples} of share {share}; give at least two of more than half"
-        )
-    size = round(share * n_items)
-    if not 2 <= n_clusters < size:
-        raise InputError(
-            f"resamples: {size} of {n_items} items for {n_clusters} subdomains; there must be at "
-            "least two subdomains, and more items than subdomains"
-        )
-    rng = np.random.default_rng(random_state)
-    runs = np.full((n_resamples, n_items), -1)
-    for run in runs:
-        drawn = np.sort(rng.choice(n_items, size, replace=False))
-        run[drawn] = cluster_affinity(
-            among(affinity, drawn),
-            n_clusters,
-            assign_labels=assign_labels,
-            n_init=n_init,
-            random_state=random_state,
-        )
-    scores = []
-    for one, other in combinations(runs, 2):
-        common = (one >= 0) & (other >= 0)
-        scores.append(adjusted_rand_score(one[common], other[common]))
-    low, high = np.quantile(scores, [0.05, 0.95])
-    return {
-        "resample_mean_ari": float(np.mean(scores)),
-        "resample_low_ari": float(low),
-        "resample_high_ari": float(high),
-        "n_resamples": n_resamples,
-        "resample_share": share,
-    }

@@ -23,11 +23,25 @@ _NOT_SYMMETRIC = "affinity: is not symmetric; average it with its transpose"
 def check_affinity(affinity: AnyAffinity) -> int:
     """Refuse what cannot be clustered; return the number of items.
 
+    Parameters
+    ----------
+    affinity : ndarray, csr_array or LandmarkAffinity
+        Similarities; of a dense one the diagonal is not compared with the other values.
+
+    Returns
+    -------
+    int
+
     Raises
     ------
     InputError
         Unless the affinity is a square matrix over at least three items, symmetric, finite and
         non-negative, and not the same for all pairs.
+
+    Examples
+    --------
+    >>> check_affinity(np.kron(np.eye(2), np.ones((2, 2))))
+    4
     """
     if len(affinity.shape) != 2 or affinity.shape[0] != affinity.shape[1]:
         raise InputError(f"affinity of shape {affinity.shape}: must be a square matrix over items")
@@ -52,15 +66,48 @@ def check_affinity(affinity: AnyAffinity) -> int:
 
 
 def among(affinity: AnyAffinity, items: np.ndarray) -> AnyAffinity:
-    """Return the affinity of some of the items, in the order given."""
+    """Return the affinity of some of the items.
+
+    Parameters
+    ----------
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
+        Similarities.
+    items : ndarray of int
+        Numbers of the items.
+
+    Returns
+    -------
+    The kind that was given
+        Of those items, in the order given; factors share their landmarks.
+
+    Examples
+    --------
+    >>> among(np.array([[1, 0.5, 0.2], [0.5, 1, 0.1], [0.2, 0.1, 1]]), np.array([2, 0])).tolist()
+    [[1.0, 0.2], [0.2, 1.0]]
+    """
     if isinstance(affinity, LandmarkAffinity):
         return affinity.among(items)
     return affinity[np.ix_(items, items)]
 
 
 def connected_components(affinity: AnyAffinity) -> int:
-    """Count the parts of the items that no similarity above
-    :data:`~harmony_utils.similarity.EDGE_FLOOR` connects; see there."""
+    """Count the parts of the items that no similarity connects, directly or over others.
+
+    Parameters
+    ----------
+    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
+        Symmetric similarities.
+
+    Returns
+    -------
+    int
+        At least 1. Similarities up to :data:`~harmony_utils.similarity.EDGE_FLOOR` connect nothing.
+
+    Examples
+    --------
+    >>> connected_components(np.kron(np.eye(2), np.ones((2, 2))))
+    2
+    """
     if isinstance(affinity, LandmarkAffinity):
         return len(np.unique(affinity.parts))
     if issparse(affinity):

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtri
 
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import (
     check_items,
     harmony_mass,
@@ -23,10 +24,10 @@ from harmony_utils.metric import (
     harmony_score,
     inequality,
     size_evenness,
+    tail_shares,
     wilson_interval,
 )
 from harmony_utils.null import (
-    check_groups,
     grouped_null_draws,
     null_draws,
     null_p_value,
@@ -100,6 +101,8 @@ class HarmonyResult:
         is not lower than chance explains. Read the accuracies then, not the score.
     n_groups : int, optional
         Groups of questions that hang together, if any were given; ``n_items`` if all stand alone.
+    design_effect : float
+        How many questions count as one independent question; 1 without groups.
     """
 
     harmony: float
@@ -253,8 +256,9 @@ def harmony(
     Raises
     ------
     InputError
-        With one subdomain, arrays of different lengths, or a correctness that is missing or
-        outside 0 to 1 (the row is named); for groups that are missing or of another length.
+        With one subdomain, arrays of different lengths, a label that is missing, or a correctness
+        that is missing or outside 0 to 1 (the row is named); for groups that are missing or of
+        another length; for a bandwidth, a number of draws or a confidence that is none.
 
     Examples
     --------
@@ -329,14 +333,20 @@ def harmony_against(
     -------
     HarmonyResult
         The same as from :func:`harmony`.
+
+    Examples
+    --------
+    >>> items = check_items([1, 0, 1, 0], [0, 0, 1, 1])
+    >>> harmony_against(np.array([0.5, 0.9]), *items, bandwidth=0.1, confidence=0.9).p_value
+    1.0
     """
     sizes = np.bincount(codes)
     accuracies = np.bincount(codes, weights=scores) / sizes
     mass = harmony_mass(sizes, accuracies, bandwidth=bandwidth)
     observed = float(harmony_of_mass(mass))
     size_part = size_evenness(sizes)
-    tail = (1 - confidence) / 2
-    low, median, high = np.quantile(null, [tail, 0.5, 1 - tail]).tolist()
+    ends = tail_shares(confidence)
+    low, median, high = np.quantile(null, [ends[0], 0.5, ends[1]]).tolist()
     table = inequality(sizes, accuracies, mass)
     p_value = null_p_value(null, observed)
     unseen = observed - size_part > -BLIND_SPOT_LOSS or p_value > 1 - confidence

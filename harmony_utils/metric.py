@@ -14,9 +14,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from harmony_utils.errors import InputError
+from harmony_utils.labels import refuse_missing
 
 LOG_FLOOR = 1e-12
 """Added to every mass inside the logarithm."""
+
+_NARROWEST = 1e-150  # a narrower kernel is the same: all mass is nearest the mean; no overflow
 
 
 def harmony_score(
@@ -64,7 +67,13 @@ def harmony_score(
     >>> round(harmony_score([0.7, 0.1, 0.1, 0.1], [0.6, 0.6, 0.6, 0.6]), 3)
     0.678
     """
-    return float(harmony_of_mass(harmony_mass(weights, accuracies, bandwidth=bandwidth)))
+    mass = harmony_mass(weights, accuracies, bandwidth=bandwidth)
+    if mass.ndim != 1:
+        raise InputError(
+            f"weights and accuracies of {mass.ndim} axes: give one table, or use harmony_mass and "
+            "harmony_of_mass"
+        )
+    return float(harmony_of_mass(mass))
 
 
 def harmony_mass(
@@ -106,13 +115,29 @@ def harmony_mass(
     weight, accuracy = _check_table(weights, accuracies, bandwidth)
     weight = weight / weight.sum(axis=-1, keepdims=True)
     mean = (weight * accuracy).sum(axis=-1, keepdims=True)
-    log_mass = np.log(weight) - ((accuracy - mean) / bandwidth) ** 2
+    log_mass = np.log(weight) - ((accuracy - mean) / max(bandwidth, _NARROWEST)) ** 2
     mass = np.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
     return mass / mass.sum(axis=-1, keepdims=True)
 
 
 def harmony_of_mass(mass: np.ndarray) -> np.ndarray:
-    """Return the entropy of each distribution on the last axis over its maximum, within 0 and 1."""
+    """Return HARMONY of masses: their entropy over its maximum.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (..., n_clusters)
+        From :func:`harmony_mass`; sums to 1 along the last axis. A mass of 0 adds nothing.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Between 0, all mass in one subdomain, and 1, the same mass in all.
+
+    Examples
+    --------
+    >>> harmony_of_mass(np.array([[0.5, 0.5], [1.0, 0.0]])).round(6).tolist()
+    [1.0, 0.0]
+    """
     entropy = -(mass * np.log(mass + LOG_FLOOR)).sum(axis=-1)
     return np.clip(entropy / math.log(mass.shape[-1]), 0, 1)
 
@@ -144,10 +169,72 @@ def size_evenness(weights: np.ndarray | Sequence[float]) -> float:
     return harmony_score(weights, np.zeros(np.shape(weights)), bandwidth=math.inf)
 
 
+def tail_shares(confidence: float) -> list[float]:
+    """Return what lies below the lower and below the upper end of a central interval.
+
+    Parameters
+    ----------
+    confidence : float
+        Coverage, between 0 and 1, the ends excluded.
+
+    Returns
+    -------
+    list of two floats
+        For quantiles: as much is left below as above.
+
+    Raises
+    ------
+    InputError
+        For a confidence that is none.
+
+    Examples
+    --------
+    >>> [round(share, 3) for share in tail_shares(0.95)]
+    [0.025, 0.975]
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence {confidence}: must lie between 0 and 1, for example 0.95")
+    tail = (1 - confidence) / 2
+    return [tail, 1 - tail]
+
+
 def wilson_interval(
     share: np.ndarray, n: np.ndarray, *, confidence: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Wilson's score interval of a share among ``n`` trials; shapes as given."""
+    """Return Wilson's score interval of a share among independent trials.
+
+    Parameters
+    ----------
+    share : array_like
+        Between 0 and 1; any shape.
+    n : array_like
+        Trials, positive, not necessarily whole; of a shape that broadcasts with ``share``.
+    confidence : float
+        Coverage aimed at.
+
+    Returns
+    -------
+    low, high : ndarray
+        Within 0 and 1, around the share. Unlike the share plus or minus its standard error they
+        have a width where all trials agree.
+
+    Raises
+    ------
+    InputError
+        For a confidence that is none.
+
+    Notes
+    -----
+    Wilson, *Journal of the American Statistical Association* 22 (1927).
+
+    Examples
+    --------
+    Ten right answers of ten do not show that all are right.
+
+    >>> [round(float(end), 2) for end in wilson_interval(np.array(1.0), np.array(10))]
+    [0.72, 1.0]
+    """
+    tail_shares(confidence)  # refuses what is none
     z = ndtri((1 + confidence) / 2)
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
@@ -193,6 +280,13 @@ def check_items(
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Validate correctness and labels.
 
+    Parameters
+    ----------
+    correct : array_like of shape (n_items,)
+        Between 0 and 1.
+    labels : array_like of shape (n_items,)
+        Subdomain of each item.
+
     Returns
     -------
     scores : ndarray of shape (n_items,), float
@@ -206,6 +300,12 @@ def check_items(
     ------
     InputError
         As :func:`~harmony_utils.harmony.harmony`.
+
+    Examples
+    --------
+    >>> scores, codes, names = check_items([1, 0, 1], ["law", "art", "law"])
+    >>> codes.tolist(), names
+    ([1, 0, 1], ('art', 'law'))
     """
     scores = np.asarray(correct, dtype=np.float64)
     groups = np.asarray(labels)
@@ -220,9 +320,7 @@ def check_items(
             f"correctness, row {wrong[0]}: is {scores[wrong[0]]}, not between 0 and 1 "
             f"({wrong.size} such rows); drop the items that were not answered"
         )
-    missing = [row for row, label in enumerate(groups.tolist()) if label is None or label != label]
-    if missing:
-        raise InputError(f"labels, row {missing[0]}: is missing; label every item or drop it")
+    refuse_missing(labels, "labels", "label every item or drop it")
     values, codes = np.unique(groups, return_inverse=True)
     if len(values) < 2:
         raise InputError(

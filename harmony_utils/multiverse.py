@@ -18,10 +18,11 @@ from sklearn.metrics import adjusted_rand_score
 from harmony_utils.errors import InputError
 from harmony_utils.graph import check_affinity, connected_components
 from harmony_utils.harmony import HarmonyResult, check_items, harmony_against
+from harmony_utils.labels import canonical_labels, check_groups
 from harmony_utils.metric import harmony_mass, harmony_of_mass
 from harmony_utils.neighbours import nearest_neighbours
-from harmony_utils.null import check_groups, grouped_accuracies, shuffled_accuracies
-from harmony_utils.partition import TINY_SIZE, canonical_labels, choose_number, numbers_tried
+from harmony_utils.null import grouped_accuracies, shuffled_accuracies
+from harmony_utils.partition import TINY_SIZE, choose_number, numbers_tried
 from harmony_utils.progress import progress
 from harmony_utils.settings import ClusteringSettings, HarmonySettings, SensitivitySettings
 from harmony_utils.similarity import affinity_from_divergence, median_temperature
@@ -33,9 +34,9 @@ from harmony_utils.specifications import (
 from harmony_utils.spectral import (
     assign_clusters,
     mean_silhouettes,
-    resample_agreement,
     spectral_embedding,
 )
+from harmony_utils.stability import resample_agreement
 from harmony_utils.uncertainty import design_effects
 
 UNDEFINED = "undefined"

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from harmony_utils.errors import InputError
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass
 
 TIE = 1e-12
@@ -38,9 +39,23 @@ def null_draws(
     -------
     ndarray of shape (n_null,)
         One value per shuffle.
+
+    Raises
+    ------
+    InputError
+        Without shuffles, with one subdomain, an empty one, or a bandwidth that is none.
+
+    Examples
+    --------
+    The one right answer falls into the large subdomain or into the small one.
+
+    >>> options = {"bandwidth": 0.5, "n_null": 50, "random_state": 0}
+    >>> null = null_draws(np.array([1, 0, 0, 0]), np.array([3, 1]), **options)
+    >>> len(set(null.round(9).tolist()))
+    2
     """
     rng = np.random.default_rng(random_state)
-    accuracies = shuffled_accuracies(correct, sizes, n_draws=n_null, rng=rng)
+    accuracies = shuffled_accuracies(correct, sizes, n_draws=check_draws(n_null), rng=rng)
     return harmony_of_mass(harmony_mass(sizes, accuracies, bandwidth=bandwidth))
 
 
@@ -89,7 +104,7 @@ def grouped_null_draws(
     scores, codes, _ = check_items(correct, labels)
     members = check_groups(groups, len(scores))
     rng = np.random.default_rng(random_state)
-    accuracies = grouped_accuracies(scores, codes, members, n_draws=n_null, rng=rng)
+    accuracies = grouped_accuracies(scores, codes, members, n_draws=check_draws(n_null), rng=rng)
     return harmony_of_mass(harmony_mass(np.bincount(codes), accuracies, bandwidth=bandwidth))
 
 
@@ -150,6 +165,7 @@ def stratified_null_draws(
         raise InputError(f"difficulty of {len(strata)} items for {len(scores)}: give one per item")
     rng = np.random.default_rng(random_state)
     sizes = np.bincount(codes)
+    check_draws(n_null)
     if groups is not None:
         members = check_groups(groups, len(scores))
         means = np.bincount(members, weights=difficulty) / np.bincount(members)
@@ -232,7 +248,31 @@ def null_p_value(null: np.ndarray, observed: float) -> float:
 def shuffled_accuracies(
     correct: np.ndarray, sizes: np.ndarray, *, n_draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return subdomain accuracies after dealing items at random, shape (n_draws, n_clusters)."""
+    """Return subdomain accuracies after dealing items at random.
+
+    Parameters
+    ----------
+    correct : ndarray of shape (n_items,)
+        Correctness, between 0 and 1.
+    sizes : ndarray of shape (n_clusters,), int
+        Positive, summing to ``n_items``.
+    n_draws : int
+        Shuffles.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, n_clusters)
+        Each row has the mean of ``correct`` as its mean weighted by size.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = shuffled_accuracies(np.array([1, 0, 0]), np.array([2, 1]), n_draws=9, rng=rng)
+    >>> sorted(set(map(tuple, found.tolist())))
+    [(0.0, 1.0), (0.5, 0.0)]
+    """
     return np.clip(_shuffled_sums(correct, sizes, n_draws, rng) / sizes, 0, 1)
 
 
@@ -284,23 +324,11 @@ def grouped_accuracies(
     return np.concatenate(draws)
 
 
-def check_groups(groups: np.ndarray | Sequence[Any] | None, n_items: int) -> np.ndarray:
-    """Return groups numbered from 0, shape (n_items,); without any, every item is its own.
-
-    Raises
-    ------
-    InputError
-        If there is not one per item, or one is missing.
-    """
-    if groups is None:
-        return np.arange(n_items)
-    values = np.asarray(groups)
-    if values.shape != (n_items,):
-        raise InputError(f"groups of shape {values.shape} for {n_items} items: give one per item")
-    missing = [row for row, value in enumerate(values.tolist()) if value is None or value != value]
-    if missing:
-        raise InputError(f"groups, row {missing[0]}: is missing; give such an item its own group")
-    return np.unique(values, return_inverse=True)[1]
+def check_draws(number: int) -> int:
+    """Return a number of shuffles or resamples; refuse one below 1."""
+    if number < 1:
+        raise InputError(f"{number} shuffles or resamples: give at least 1, for example 2000")
+    return number
 
 
 def _shuffled_sums(

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from harmony_utils.errors import InputError
 from harmony_utils.graph import AnyAffinity, check_affinity, connected_components
+from harmony_utils.labels import canonical_labels, canonical_with_names, refuse_missing
 from harmony_utils.settings import AssignLabels
 from harmony_utils.spectral import (
     assign_clusters,
     central_items,
     mean_silhouettes,
-    resample_agreement,
     spectral_embedding,
 )
+from harmony_utils.stability import resample_agreement, seed_stability
 
 __all__ = [
     "REPEATABLE_ARI",
@@ -53,7 +52,7 @@ class Partition:
     Parameters
     ----------
     labels : ndarray of shape (n_items,), int
-        Canonical subdomain of each item; see :func:`canonical_labels`.
+        Canonical subdomain of each item; see :func:`~harmony_utils.labels.canonical_labels`.
     n_clusters : int
         Number of subdomains.
     sizes : tuple of int
@@ -72,7 +71,7 @@ class Partition:
     stability : dict of str to float
         ``mean_ari`` and ``min_ari``, agreement between k-means runs that differ only in their
         seed (1 is identical), and ``n_seeds``; that says nothing about other questions. An audit
-        adds what :func:`~harmony_utils.comparison.resample_stability` gives, or ``n_resamples``
+        adds what :func:`~harmony_utils.stability.resample_stability` gives, or ``n_resamples``
         of 0 where it was not computed.
     n_components : int
         Parts of the affinity that share no similarity; 0 where there is no affinity.
@@ -215,7 +214,7 @@ def spectral_partition(
             f"{assign_labels} put all {n_items} items into one subdomain; choose another "
             "clustering.assign_labels or number of subdomains"
         )
-    stability = _stability(vectors[:, :chosen], assign, n_stability)
+    stability = seed_stability(vectors[:, :chosen], n_seeds=n_stability, **assign)
     n_components = connected_components(affinity)
     return Partition(
         labels=labels,
@@ -262,50 +261,37 @@ def choose_number(
     eigenvalues: np.ndarray,
     stabilities: dict[int, float] | None = None,
 ) -> int:
-    """Return the best number of clusters among those that have a silhouette; ties go to the
-    smaller. ``stabilities`` are needed for ``stability``; see :func:`spectral_partition`."""
+    """Return the best number of clusters among those that were tried.
+
+    Parameters
+    ----------
+    selection : {"silhouette", "eigengap", "stability"}
+        The rule; see :func:`spectral_partition`.
+    silhouettes : dict of int to float
+        Mean silhouette of each number tried, in rising order of the numbers.
+    eigenvalues : ndarray
+        Smallest eigenvalues of the Laplacian, rising, at least one more than the largest number.
+    stabilities : dict of int to float, optional
+        Agreement of resamples for each number; needed for ``stability``.
+
+    Returns
+    -------
+    int
+        Ties go to the smaller number, for ``stability`` only where none is stable.
+
+    Examples
+    --------
+    >>> choose_number("silhouette", {2: 0.4, 3: 0.4, 4: 0.1}, np.zeros(5))
+    2
+    >>> choose_number("eigengap", {2: 0.4, 3: 0.4}, np.array([0, 0.1, 0.2, 0.9]))
+    3
+    """
     if selection == "silhouette":
         return max(silhouettes, key=silhouettes.__getitem__)
     if selection == "stability":
         stable = [k for k, agreement in stabilities.items() if agreement >= REPEATABLE_ARI]
         return max(stable) if stable else max(stabilities, key=stabilities.__getitem__)
     return max(silhouettes, key=lambda k: eigenvalues[k] - eigenvalues[k - 1])
-
-
-def canonical_labels(labels: Sequence[Hashable] | np.ndarray) -> np.ndarray:
-    """Number clusters by size, so that equal partitions have equal labels.
-
-    Parameters
-    ----------
-    labels : sequence of hashable, length n_items
-        Any names of clusters.
-
-    Returns
-    -------
-    ndarray of shape (n_items,), int
-        0 for the largest cluster, and so on. Of equally large ones, the one whose first item comes
-        first has the smaller number.
-
-    Examples
-    --------
-    >>> canonical_labels(["b", "a", "a", "c"]).tolist()
-    [1, 0, 0, 2]
-    """
-    return _canonical(labels)[0]
-
-
-def group_numbers(names: Sequence[str | None]) -> np.ndarray | None:
-    """Number groups of items that hang together; what is no text stands alone.
-
-    Examples
-    --------
-    >>> group_numbers(["text 1", None, "text 1", float("nan")]).tolist()
-    [0, 1, 0, 2]
-    """
-    if not any(isinstance(name, str) for name in names):
-        return None
-    own = [name if isinstance(name, str) else (row,) for row, name in enumerate(names)]
-    return canonical_labels(own)
 
 
 def partition_from_labels(labels: Sequence[Hashable] | np.ndarray) -> Partition:
@@ -332,13 +318,8 @@ def partition_from_labels(labels: Sequence[Hashable] | np.ndarray) -> Partition:
     >>> found.names, found.sizes
     (('law', 'logic'), (2, 1))
     """
-    missing = [i for i, label in enumerate(labels) if label is None or label != label]
-    if missing:
-        raise InputError(
-            f"labels: item {missing[0]} has none ({len(missing)} of {len(labels)} are missing); "
-            "label every item or choose another partition"
-        )
-    canonical, names = _canonical(labels)
+    refuse_missing(labels, "labels", "label every item or choose another partition")
+    canonical, names = canonical_with_names(labels)
     if len(names) < 2:
         raise InputError(
             f"labels: {len(names)} different label(s) on {len(labels)} items; give at least two"
@@ -382,25 +363,38 @@ def random_partition(sizes: Sequence[int], random_state: int = 0) -> Partition:
     return Partition(labels, len(counts), tuple(np.bincount(labels).tolist()), "random")
 
 
-def _canonical(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[Hashable]]:
-    """Return canonical labels and the original name of each."""
-    plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    first_seen: dict[Hashable, int] = {}
-    codes = np.array([first_seen.setdefault(x, len(first_seen)) for x in plain], dtype=np.int64)
-    order = np.argsort(-np.bincount(codes, minlength=len(first_seen)), kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    names = list(first_seen)
-    return rank[codes], [names[i] for i in order]
-
-
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise InputError(f"{name} {value!r}: choose {' or '.join(choices)}")
 
 
 def numbers_tried(n_items: int, n_clusters: int, smallest: int, largest: int) -> list[int]:
-    """Return the numbers of clusters to try, in rising order."""
+    """Return the numbers of clusters to try.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    n_clusters : int
+        Number that is tried in any case; 0 for none.
+    smallest, largest : int
+        Range, both included; the largest is cut to ``n_items - 1``.
+
+    Returns
+    -------
+    list of int
+        In rising order.
+
+    Raises
+    ------
+    InputError
+        If the number given has no place between 2 and ``n_items - 1``, or nothing is left to try.
+
+    Examples
+    --------
+    >>> numbers_tried(5, 0, 2, 20)
+    [2, 3, 4]
+    """
     if n_clusters and not 2 <= n_clusters < n_items:
         raise InputError(
             f"n_clusters {n_clusters}: must be 0 (choose) or lie between 2 and {n_items - 1}, one "
@@ -412,18 +406,6 @@ def numbers_tried(n_items: int, n_clusters: int, smallest: int, largest: int) ->
             f"min_clusters {smallest}: must lie between 2 and the largest number tried, {largest}"
         )
     return sorted({*range(smallest, largest + 1), *([n_clusters] if n_clusters else [])})
-
-
-def _stability(vectors: np.ndarray, assign: dict[str, Any], n_seeds: int) -> dict[str, float]:
-    """Compare partitions of ``n_seeds`` seeds, pair by pair."""
-    seeds = range(assign["random_state"] + 1, assign["random_state"] + 1 + n_seeds)
-    runs = [assign_clusters(vectors, **{**assign, "random_state": seed}) for seed in seeds]
-    scores = [adjusted_rand_score(one, other) for one, other in combinations(runs, 2)]
-    return {
-        "mean_ari": float(np.mean(scores)),
-        "min_ari": float(np.min(scores)),
-        "n_seeds": n_seeds,
-    }
 
 
 def _warnings(

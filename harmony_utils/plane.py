@@ -19,7 +19,7 @@ import pandas as pd
 
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import HarmonyResult, harmony_against
-from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass
+from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass, tail_shares
 from harmony_utils.null import null_draws
 from harmony_utils.rebalance import holm
 from harmony_utils.scaling import TrendResult, rank_correlation
@@ -130,8 +130,8 @@ def benchmark_plane(answers: pd.DataFrame, settings: PlaneSettings | None = None
         correct, labels, respondents = _matrices(str(name), group, settings.partition)
         results = [_measure(*pair, settings) for pair in zip(correct, labels, strict=True)]
         found = pd.DataFrame(
-            {"benchmark": name, "respondent": who, **_cell(result, settings)}
-            for who, result in zip(respondents, results, strict=True)
+            {"benchmark": name, "respondent": who, **_cell(result, own, settings)}
+            for who, result, own in zip(respondents, results, correct, strict=True)
         )
         nulls = np.array([result.null for result in results])
         cells.append(found)
@@ -289,16 +289,14 @@ def _measure(correct: np.ndarray, labels: np.ndarray, settings: PlaneSettings) -
     return harmony_against(null, scores, codes, names, confidence=settings.confidence, **options)
 
 
-def _cell(result: HarmonyResult, settings: PlaneSettings) -> dict[str, Any]:
+def _cell(result: HarmonyResult, correct: np.ndarray, settings: PlaneSettings) -> dict[str, Any]:
     """Return what is kept of one respondent on one benchmark."""
-    corrected = result.harmony
-    if 0 < result.accuracy < 1:
-        corrected = corrected_harmony(
-            np.array(result.sizes),
-            np.array(result.accuracies),
-            variance=result.accuracy * (1 - result.accuracy),
-            bandwidth=settings.bandwidth,
-        )
+    corrected = corrected_harmony(
+        np.array(result.sizes),
+        np.array(result.accuracies),
+        variance=correct.var(),
+        bandwidth=settings.bandwidth,
+    )
     same = ("n_items", "n_clusters", "accuracy", "harmony")
     rest = ("null_low", "null_median", "null_high", "p_value", "verdict")
     return {
@@ -316,12 +314,12 @@ def _place(
     rng = np.random.default_rng(settings.random_state)
     drawn = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=settings.n_bootstrap)
     again = _all_resampled(correct, labels, drawn, settings.bandwidth)
-    tail = (1 - settings.confidence) / 2
+    ends = tail_shares(settings.confidence)
     left_out = np.array([np.delete(observed, i) for i in range(len(observed))])
     place: dict[str, Any] = {"n_items": n_items, "n_respondents": len(observed)}
     for what, function in (("mean", np.mean), ("variance", _variance)):
         value, draws = float(function(observed)), function(again, axis=0)
-        low, high = value + np.quantile(draws, [tail, 1 - tail]) - draws.mean()
+        low, high = value + np.quantile(draws, ends) - draws.mean()
         others = function(left_out, axis=1)
         place[what] = value
         place[f"{what}_low"] = min(max(float(low), 0), value)

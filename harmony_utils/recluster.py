@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from harmony_utils.errors import InputError
-from harmony_utils.metric import check_items
-from harmony_utils.null import check_groups
+from harmony_utils.labels import check_groups
+from harmony_utils.metric import check_items, tail_shares
 from harmony_utils.partition import spectral_partition
 from harmony_utils.uncertainty import corrected_harmony, design_effects
 
@@ -100,9 +100,9 @@ def reclustered_interval(
         labels = spectral_partition(affinity[np.ix_(half, half)], **options).labels
         values.append(_corrected(scores[half], labels, members[half], bandwidth))
         numbers.append(int(labels.max()) + 1)
-    tail = (1 - confidence) / 2
-    low, median, high = np.quantile(values, [tail, 0.5, 1 - tail]).tolist()
-    k_low, k_median, k_high = np.quantile(numbers, [tail, 0.5, 1 - tail]).tolist()
+    ends = tail_shares(confidence)
+    low, median, high = np.quantile(values, [ends[0], 0.5, ends[1]]).tolist()
+    k_low, k_median, k_high = np.quantile(numbers, [ends[0], 0.5, ends[1]]).tolist()
     return {
         "lo": low,
         "median": median,

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from harmony_utils.errors import InputError
+from harmony_utils.metric import tail_shares
 
 Axis = Literal["parameters", "tokens", "layer"]
 
@@ -315,6 +316,5 @@ def _bootstrap(
     """Return the percentile interval of the rank correlation over resampled points."""
     picks = rng.integers(len(first), size=(n_bootstrap, len(first)))
     draws = _correlations(rankdata(first[picks], axis=1), rankdata(second[picks], axis=1))
-    tail = (1 - confidence) / 2
-    low, high = np.nanquantile(draws, [tail, 1 - tail]).tolist()
+    low, high = np.nanquantile(draws, tail_shares(confidence)).tolist()
     return low, high

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations
-
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 from scipy.sparse import csr_array
@@ -14,10 +11,10 @@ from sklearn.cluster import KMeans
 # The same code as SpectralClustering(assign_labels=…), which would compute the eigenvectors again
 # for every number of clusters; the functions are not exported.
 from sklearn.cluster._spectral import cluster_qr, discretize
-from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.metrics import silhouette_score
 
 from harmony_utils.errors import InputError
-from harmony_utils.graph import AnyAffinity, among
+from harmony_utils.graph import AnyAffinity
 from harmony_utils.landmarks import LandmarkAffinity
 from harmony_utils.settings import AssignLabels
 from harmony_utils.similarity import EDGE_FLOOR
@@ -263,71 +260,6 @@ def cluster_affinity(
     return assign_clusters(
         vectors, assign_labels=assign_labels, n_init=n_init, random_state=random_state
     )
-
-
-def resample_agreement(
-    affinity: AnyAffinity,
-    candidates: Sequence[int],
-    *,
-    n_resamples: int = 10,
-    share: float = 0.8,
-    n_init: int = 3,
-    random_state: int = 0,
-) -> dict[int, float]:
-    """Say for each number of clusters how far they depend on which items are there.
-
-    Parameters
-    ----------
-    affinity : ndarray, csr_array or LandmarkAffinity of shape (n_items, n_items)
-        Must pass :func:`~harmony_utils.graph.check_affinity`.
-    candidates : sequence of int
-        Numbers of clusters, each at least 2 and below the items of a sample.
-    n_resamples, share : int, float
-        Samples of items, drawn without replacement, and the share of the items in each.
-    n_init, random_state : int
-        Restarts and seed of k-means.
-
-    Returns
-    -------
-    dict of int to float
-        Mean adjusted Rand index, over pairs of samples, between the clusters of the items in both:
-        1 is the same, about 0 unrelated. One eigenproblem a sample serves all numbers; for one
-        number alone, with quantiles, see :func:`~harmony_utils.comparison.resample_stability`.
-
-    Raises
-    ------
-    InputError
-        If a sample has no more items than clusters.
-
-    Examples
-    --------
-    Two clean blocks come back whatever items are drawn; three clusters do not.
-
-    >>> found = resample_agreement(np.kron(np.eye(2), np.ones((9, 9))), [2, 3], n_resamples=4)
-    >>> found[2], found[3] < 1
-    (1.0, True)
-    """
-    n_items, most = affinity.shape[0], max(candidates)
-    size = round(share * n_items)
-    if not 2 <= most < size:
-        raise InputError(
-            f"resamples: {size} of {n_items} items for up to {most} clusters; give more items or "
-            "fewer clusters"
-        )
-    rng = np.random.default_rng(random_state)
-    runs = {k: np.full((n_resamples, n_items), -1) for k in candidates}
-    for number in range(n_resamples):
-        drawn = np.sort(rng.choice(n_items, size, replace=False))
-        vectors = spectral_embedding(among(affinity, drawn), n_components=most)[1]
-        for k in candidates:
-            rows = unit_rows(vectors[:, :k])
-            runs[k][number, drawn] = k_means(rows, k, n_init=n_init, random_state=random_state)
-    scores: dict[int, list[float]] = {k: [] for k in candidates}
-    for one, other in combinations(range(n_resamples), 2):
-        both = (runs[candidates[0]][[one, other]] >= 0).all(axis=0)
-        for k in candidates:
-            scores[k].append(adjusted_rand_score(runs[k][one, both], runs[k][other, both]))
-    return {k: float(np.mean(scores[k])) for k in candidates}
 
 
 def central_items(

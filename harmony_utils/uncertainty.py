@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 from scipy.special import chndtr
 
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import (
     check_items,
     harmony_mass,
     harmony_of_mass,
     size_evenness,
+    tail_shares,
     wilson_interval,
 )
-from harmony_utils.null import check_groups
+from harmony_utils.null import check_draws
 
 KIND = "noise-corrected bootstrap; Wilson for accuracies"
 """The kind of every interval, as reported."""
@@ -116,7 +118,7 @@ def bootstrap_intervals(
     ------
     InputError
         As :func:`~harmony_utils.harmony.harmony`, and for groups that are missing or of another
-        length.
+        length, no resamples, or a confidence that is none.
 
     Notes
     -----
@@ -149,11 +151,10 @@ def bootstrap_intervals(
     draws = noise_corrected_draws(
         sizes,
         accuracies,
-        resampled_accuracies(scores, codes, members, n_draws=n_bootstrap, rng=rng),
+        resampled_accuracies(scores, codes, members, n_draws=check_draws(n_bootstrap), rng=rng),
         **options,
     )
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail]).round(10).tolist()
+    low, high = np.quantile(draws, tail_shares(confidence)).round(10).tolist()
     size_part = size_evenness(sizes)
     wilson = wilson_interval(accuracies, sizes / within, confidence=confidence)
     total = wilson_interval(scores.mean(), len(scores) / overall, confidence=confidence)
@@ -231,7 +232,9 @@ def noise_corrected_draws(
     resampled : ndarray of shape (..., n_draws, n_clusters)
         Accuracies of resamples.
     variance : ndarray of shape (...) or float
-        Of one item's correctness around its subdomain's accuracy; with groups, times their design
+        Of one item's correctness. This project takes that around the mean over all items, which
+        is the variance under equal accuracies and so Pearson's in the chi-squared test; it is a
+        little larger than that around the subdomains' accuracies. With groups, times their design
         effect.
     bandwidth : float
         Width of HARMONY's kernel, in accuracy.
@@ -361,6 +364,21 @@ def design_effects(
     ----------
     residuals, codes, members : ndarray of shape (n_items,)
         Correctness minus its subdomain's accuracy, subdomains 0 to k-1 and groups 0 to g-1.
+
+    Returns
+    -------
+    within, overall : float
+        Variance of sums of residuals over groups, within subdomains and over all, divided by what
+        it would be if items were independent. 1 where every item is its own group, and where no
+        residual is left.
+
+    Examples
+    --------
+    Every item is there twice, as a group: two count as one.
+
+    >>> residuals, codes = np.array([0.5, 0.5, -0.5, -0.5]), np.zeros(4, dtype=int)
+    >>> design_effects(residuals, codes, np.array([0, 0, 1, 1]))
+    (2.0, 2.0)
     """
     total = float((residuals**2).sum())
     if total <= _TINY:

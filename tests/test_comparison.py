@@ -11,13 +11,13 @@ from harmony_utils.comparison import (
     co_membership,
     compare_partitions,
     length_groups,
-    resample_stability,
     shared_affinity,
 )
 from harmony_utils.errors import InputError
 from harmony_utils.harmony import harmony
 from harmony_utils.partition import spectral_partition
 from harmony_utils.spectral import cluster_affinity
+from harmony_utils.stability import resample_stability
 from harmony_utils.stages import competing_partitions, open_audit
 from harmony_utils.stages import competitors as competitors_module
 

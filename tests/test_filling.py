@@ -380,6 +380,17 @@ def test_nothing_is_lost_and_every_rejection_has_its_reason(trial):
     assert (table.loc[table["status"] == "accepted", "p_in_band"] >= 0.5).all()
 
 
+def test_an_operation_is_one_whatever_the_name_of_an_item():
+    options = [(f"it is {i + 1}", "no", "yes") for i in range(9)]
+    items = [Item(f"q+{i}", f"What is {i} and 1?", texts, 0) for i, texts in enumerate(options)]
+    surgery = OptionSurgery(Benchmark("sums", tuple(items)), TextSpace("hashed"))
+    rng = np.random.default_rng(0)
+    made = [surgery.propose(item, (0, 1), rng, 6) for item in items]
+    composed = [c.operations for some in made for c in some if "compose" in c.operations[0]]
+    assert composed
+    assert {len(operations) for operations in composed} == {1}
+
+
 def test_scores_keep_originals_and_additions_apart(trial):
     table = score_table(trial.responses, trial.filling)
     n, m = len(trial.benchmark), len(trial.filling.accepted)
@@ -389,6 +400,7 @@ def test_scores_keep_originals_and_additions_apart(trial):
     assert (table["additions_low"] <= table["additions"]).all()
     empty = score_table(trial.responses, replace(trial.filling, outcomes=()))
     assert empty["additions"].isna().all()
+    assert empty["additions_rank"].isna().all(), "no answers, no rank"
     np.testing.assert_allclose(empty["together"], empty["originals"])
 
 

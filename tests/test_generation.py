@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harmony_utils.errors import InputError
-from harmony_utils.items import Benchmark, Item
+from harmony_utils.items import Benchmark, Item, Prompt
 from harmony_utils.predictions import Predictions
 from harmony_utils.scoring import load_model, score
 from harmony_utils.scoring import scores as scores_module
@@ -65,6 +65,14 @@ def naive(model, ids: list[int], longest: int) -> tuple[list[int], torch.Tensor]
         if ids[-1] in end_tokens(model) or "\n" in model.tokenizer.decode(ids[start:]):
             return ids[start:], torch.stack(rows[:-1] or rows)
     return ids[start:], torch.stack(rows)
+
+
+def test_a_question_may_bring_its_own_prompt():
+    item = Item("q", "Who?", answers=("Ada",), prompt=Prompt("Who was it? Say:", ()))
+    quiz = Benchmark("quiz", (item, Item("r", "What?", answers=("it",))))
+    assert build_prompt(quiz, item, GenerationSettings(few_shot=0)).prefix == "Who was it? Say:"
+    with pytest.raises(InputError, match=r"generation\.few_shot=1 cannot change"):
+        build_prompt(quiz, item, GenerationSettings(few_shot=1))
 
 
 def test_prompts_show_solved_examples_and_end_before_the_answer(benchmark):

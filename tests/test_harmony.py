@@ -244,3 +244,27 @@ def test_inequality_limits():
     # one of two equal groups holds everything: the Gini coefficient is 1/2
     uneven = inequality(np.ones(2), np.array([1.0, 0.0]), np.array([1.0, 0.0]))
     assert (uneven["gini"], uneven["renyi2"], uneven["worst_gap"]) == (0.5, 0, 0.5)
+
+
+def test_the_narrowest_kernels_are_the_limit_and_no_nan():
+    for bandwidth in (1e-9, 1e-200, 5e-324):
+        np.testing.assert_allclose(harmony_mass([1, 3], [0.9, 0.5], bandwidth=bandwidth), [0, 1])
+
+
+def test_the_number_is_of_one_table():
+    with pytest.raises(InputError, match="2 axes"):
+        harmony_score(np.ones((2, 2)), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"n_null": 0}, "0 shuffles or resamples"),
+        ({"n_bootstrap": 0}, "0 shuffles or resamples"),
+        ({"confidence": 1.0}, "confidence 1.0"),
+        ({"confidence": 95}, "confidence 95"),
+    ],
+)
+def test_refuses_numbers_that_no_interval_has(option, message):
+    with pytest.raises(InputError, match=message):
+        harmony([0, 1, 0, 1], [0, 0, 1, 1], **option)

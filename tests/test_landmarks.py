@@ -20,7 +20,8 @@ from harmony_utils.similarity import (
     jeffreys_divergence,
     median_temperature,
 )
-from harmony_utils.spectral import resample_agreement, spectral_embedding
+from harmony_utils.spectral import spectral_embedding
+from harmony_utils.stability import resample_agreement
 
 FEW = {"max_clusters": 4, "n_stability": 2}
 

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 from test_partition import BLOCKS, planted
 
-from harmony_utils.comparison import resample_stability
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json
 from harmony_utils.graph import check_affinity, connected_components, within_and_between
@@ -19,6 +18,7 @@ from harmony_utils.neighbours import nearest_divergences, nearest_neighbours
 from harmony_utils.partition import central_items, spectral_partition
 from harmony_utils.settings import LANDMARKS, AffinitySettings, parse_assignments
 from harmony_utils.spectral import cluster_affinity, spectral_embedding
+from harmony_utils.stability import resample_stability
 from harmony_utils.stages import open_audit, recorded_large_affinity
 
 SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "large_affinity.py"

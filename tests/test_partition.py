@@ -220,8 +220,8 @@ def test_partition_from_subjects():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a", None, "b"], "item 1 has none"),
-        ([1.0, 2.0, float("nan")], "item 2 has none"),
+        (["a", None, "b"], "labels, row 1: is missing"),
+        ([1.0, 2.0, float("nan")], "labels, row 2: is missing"),
         (["a", "a"], "at least two"),
         ([], "at least two"),
     ],
@@ -325,3 +325,8 @@ def test_many_equal_eigenvalues_lose_no_eigenvector():
         assert vectors.shape == (sum(sizes), 4)
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-8)
         assert (np.diff(values) >= -1e-9).all()
+
+
+def test_one_seed_has_nothing_to_agree_with():
+    with pytest.raises(InputError, match="n_stability 1"):
+        spectral_partition(np.kron(np.eye(2), np.ones((3, 3))), max_clusters=3, n_stability=1)

@@ -124,6 +124,19 @@ def test_a_subdomain_that_a_draw_leaves_empty_holds_no_mass():
     assert whole[0] == pytest.approx(harmony_score([2, 2, 1], [1, 1, 1]))
 
 
+def test_partial_credit_holds_less_noise_than_right_and_wrong():
+    rows = [
+        ("b", who, f"{label}-{i}", mean + (0.02 if i % 2 else -0.02), label)
+        for who in "xyz"
+        for label, mean in enumerate((0.4, 0.6, 0.5))
+        for i in range(20)
+    ]
+    cells = benchmark_plane(pd.DataFrame(rows, columns=[*COLUMNS, "shared"]), QUICK).cells
+    # such even answers hardly scatter, so next to none of the spread is noise
+    np.testing.assert_allclose(cells["corrected"], cells["harmony"], atol=0.01)
+    assert (cells["harmony"] < 0.9).all()
+
+
 def test_bad_answers_are_refused_in_one_line():
     good = answers_of(TABLES)
     with pytest.raises(InputError, match="no column 'own'"):

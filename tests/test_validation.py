@@ -19,7 +19,8 @@ from harmony_utils.partition import REPEATABLE_ARI, spectral_partition
 from harmony_utils.settings import HarmonySettings
 from harmony_utils.similarity import affinity_from_divergence, group_auc, jeffreys_divergence
 from harmony_utils.sources import load_benchmark
-from harmony_utils.spectral import cluster_affinity, resample_agreement
+from harmony_utils.spectral import cluster_affinity
+from harmony_utils.stability import resample_agreement
 from harmony_utils.validation import (
     compose_variants,
     composed_table,

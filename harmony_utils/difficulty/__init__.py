@@ -8,8 +8,9 @@ from harmony_utils.difficulty.checks import (
     suspected_keys,
 )
 from harmony_utils.difficulty.coverage import Gap, find_gaps, headroom, raw_gap, soft_gaps
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.differential import differential_items, differential_subjects
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty, score_models
+from harmony_utils.difficulty.fit import fit_difficulty, score_models
 from harmony_utils.difficulty.loading import load_responses
 from harmony_utils.difficulty.mismatch import (
     Mismatch,
@@ -21,18 +22,13 @@ from harmony_utils.difficulty.mismatch import (
     workload_target,
 )
 from harmony_utils.difficulty.posterior import DifficultyPosterior, difficulty_posterior
-from harmony_utils.difficulty.purpose import (
-    Purpose,
-    effective_size,
-    load_purpose,
-    purpose_scores,
-    purpose_weights,
-)
+from harmony_utils.difficulty.purpose import Purpose, load_purpose
 from harmony_utils.difficulty.responses import (
     Responses,
     responses_from_matrix,
     responses_from_table,
 )
+from harmony_utils.difficulty.reweighting import effective_size, purpose_scores, purpose_weights
 from harmony_utils.difficulty.simulation import SimulatedPanel, simulate_panel
 from harmony_utils.difficulty.subset import choose_by_information, compare_subsets, estimate_score
 from harmony_utils.difficulty.weighing import band_table, detectable_gain, information_table

@@ -12,7 +12,8 @@ import pandas as pd
 
 from harmony_utils.difficulty.checks import FitChecks, check_fit, flat_items, suspected_keys
 from harmony_utils.difficulty.coverage import FEW_MODELS, Gap, find_gaps, headroom
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.curves import DifficultyFit
+from harmony_utils.difficulty.fit import fit_difficulty
 from harmony_utils.difficulty.mismatch import (
     Mismatch,
     Target,
@@ -25,13 +26,9 @@ from harmony_utils.difficulty.posterior import (
     DifficultyPosterior,
     difficulty_posterior,
 )
-from harmony_utils.difficulty.purpose import (
-    Purpose,
-    check_purpose,
-    purpose_scores,
-    purpose_weights,
-)
+from harmony_utils.difficulty.purpose import Purpose, check_purpose
 from harmony_utils.difficulty.responses import Responses
+from harmony_utils.difficulty.reweighting import purpose_scores, purpose_weights
 from harmony_utils.difficulty.weighing import band_table, information_table
 from harmony_utils.errors import RefusedError
 from harmony_utils.files import json_values, write_atomically, write_json

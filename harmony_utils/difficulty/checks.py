@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from harmony_utils.difficulty.fit import MIN_SLOPE, DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.curves import MIN_SLOPE, DifficultyFit
+from harmony_utils.difficulty.fit import fit_difficulty
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.responses import Responses
 

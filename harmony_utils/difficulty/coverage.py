@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import DifficultyFit
-from harmony_utils.difficulty.mismatch import LEVELS, Target
+from harmony_utils.difficulty.curves import LIMIT, DifficultyFit
+from harmony_utils.difficulty.mismatch import Target
 from harmony_utils.difficulty.posterior import DifficultyPosterior
-from harmony_utils.difficulty.weighing import detectable_gain
+from harmony_utils.difficulty.weighing import detectable_gain, even_information
 
 SOFT_SHARE = 0.25
 """A stretch is a soft gap if its share of items is at most this part of its target share."""
@@ -101,6 +101,18 @@ class Gap:
 
 def raw_gap(difficulties: np.ndarray, target: Target) -> tuple[float, float]:
     """Return the longest stretch of the target's range without an item, ends included.
+
+    Parameters
+    ----------
+    difficulties : ndarray of shape (n_items,)
+        In logits, in any order.
+    target : Target
+        Its range counts, not its shares.
+
+    Returns
+    -------
+    low, high : float
+        Ends in logits; of stretches of the same width the lowest.
 
     Examples
     --------
@@ -249,8 +261,8 @@ def _describe(
     middle = np.array([(low + high) / 2])
     slope = float(np.median(fit.slope[posterior.places]))
     own = float(fit.information(middle)[0][posterior.places].sum())
-    ideal = 1 / (1 + np.exp(-slope * (middle - target.quantile(LEVELS))))
-    spread = n_items * float((slope**2 * ideal * (1 - ideal)).mean())
+    ideal = even_information(fit, target, middle, items=posterior.places)
+    spread = n_items * float(ideal[0])
     gain = float(detectable_gain(fit, middle)[0])
     n_close = _to_close(posterior.mean, target, ends, float(np.quantile(chance["soft"], 0.95)))
     places = np.linspace(low, high, min(n_close, 5) + 2)[1:-1]
@@ -329,17 +341,32 @@ def _judged(gap: Gap, n_models: int) -> Gap:
 def headroom(fit: DifficultyFit) -> dict[str, float]:
     """Say how much the benchmark still asks of its best model, and of its weakest.
 
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Of at least one usable item.
+
     Returns
     -------
     dict
         ``best_ability``; ``harder_items``, share of usable items harder than the best model's
         ability; ``best_expected_score``; ``targeting``, mean ability minus mean difficulty, over
-        the difficulties' standard deviation: beyond half of one the targeting is poor by a usual
-        rule of thumb; ``all_right`` and ``all_wrong`` cannot be told apart from here and are in
-        the flags of the answers.
+        the difficulties' standard deviation: positive if the items are too easy for these models,
+        and beyond half of one the targeting is poor by a usual rule of thumb. Items that all
+        models have right, or all wrong, are in the flags of the answers.
+
+    Examples
+    --------
+    Four items between five models: none is harder than the best model is able.
+
+    >>> from harmony_utils.difficulty import fit_difficulty, responses_from_matrix
+    >>> steps = np.tril(np.ones((5, 5)), k=-1)[:, :4]
+    >>> found = headroom(fit_difficulty(responses_from_matrix(steps), model="1pl"))
+    >>> found["harder_items"], abs(found["targeting"]) < 0.1
+    (0.0, True)
     """
     chosen = np.flatnonzero(fit.usable)
-    difficulties = np.clip(fit.difficulty[chosen], -6, 6)
+    difficulties = np.clip(fit.difficulty[chosen], -LIMIT, LIMIT)
     best = float(fit.ability.max())
     spread = float(difficulties.std()) or 1.0
     return {

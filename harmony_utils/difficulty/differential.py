@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from harmony_utils.difficulty.checks import false_discoveries
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 
@@ -35,6 +35,11 @@ def differential_items(
     DataFrame
         ``item``, ``group``, ``z`` (positive: easier for the group), ``p_value``, ``flagged`` at a
         false discovery rate of 5 %.
+
+    Raises
+    ------
+    InputError
+        Without a label for each model, or without two groups of three models.
 
     Notes
     -----
@@ -60,10 +65,7 @@ def differential_items(
         rows.append(pd.DataFrame({"item": fit.items, "group": name, "z": z}))
     if not rows:
         raise InputError("no family has three models with three others beside it")
-    table = pd.concat(rows, ignore_index=True)
-    table["p_value"] = 2 * norm.sf(np.abs(table["z"]))
-    table["flagged"] = false_discoveries(table["p_value"].to_numpy())
-    return table.sort_values("p_value", kind="stable", ignore_index=True)
+    return _tested(rows)
 
 
 def _score_test(
@@ -100,12 +102,24 @@ def _normalised(z: np.ndarray, skewness: np.ndarray) -> np.ndarray:
 def differential_subjects(fit: DifficultyFit, responses: Responses) -> pd.DataFrame:
     """Find subjects in which a model does better or worse than its ability explains.
 
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Of ``responses``.
+    responses : Responses
+        Answers, with subjects.
+
     Returns
     -------
     DataFrame
         ``model``, ``subject``, ``n_items``, ``difference`` (observed minus expected share of right
         answers), ``z``, ``p_value``, ``flagged`` at a false discovery rate of 5 %. Ability is
         projected out, so a model's differences about cancel over its subjects.
+
+    Raises
+    ------
+    InputError
+        If the items have no subjects.
     """
     labels = np.array(responses.subjects, dtype=object)
     seen = ~np.isnan(responses.values)
@@ -135,6 +149,11 @@ def differential_subjects(fit: DifficultyFit, responses: Responses) -> pd.DataFr
         )
     if not rows:
         raise InputError("the items have no subjects; add a column `subject`")
+    return _tested(rows)
+
+
+def _tested(rows: list[pd.DataFrame]) -> pd.DataFrame:
+    """Join tables with a ``z``; add two-sided p-values and what may be called; smallest first."""
     table = pd.concat(rows, ignore_index=True)
     table["p_value"] = 2 * norm.sf(np.abs(table["z"]))
     table["flagged"] = false_discoveries(table["p_value"].to_numpy())

@@ -1,10 +1,5 @@
 """Item response theory for few models and many items: abilities and difficulties with intervals.
 
-The model: a model of ability ``t`` answers an item right with probability
-``c + (1 - c) / (1 + exp(-(a t + d)))``; ``a`` is the item's discrimination, ``b = -d / a`` its
-difficulty, the ability at which the item separates best (Birnbaum 1968).
-``1pl``: one ``a`` for all items; ``2pl``: one each; ``3pl``: as 2pl with a fixed ``c``.
-
 The fit is hierarchical (Mislevy 1986): items are draws from a normal population of ``(a, d)`` whose
 mean and covariance are estimated with them, abilities are N(0, 1). Expectation and maximisation
 alternate with Laplace's approximation on both sides: every posterior is a normal at its mode with
@@ -15,132 +10,24 @@ weaker models, which is how a wrong key shows.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from harmony_utils.difficulty.curves import DifficultyFit, ItemModel
 from harmony_utils.difficulty.newton import (
     ability_step,
     item_step,
     shared_slope_step,
-    success,
 )
-from harmony_utils.difficulty.responses import Responses
+from harmony_utils.difficulty.responses import MIN_MODELS, Responses
 from harmony_utils.errors import InputError, RefusedError
-
-ItemModel = Literal["1pl", "2pl", "3pl"]
 
 FREE_GUESSING_MODELS = 300
 """Models below which a guessing level per item is not identified, whatever the software."""
 
-MIN_SLOPE = 0.2
-"""Items with a smaller slope have no usable difficulty: ``b = -d / a`` runs off."""
-
-LIMIT = 6.0
-"""Difficulties are cut to plus or minus this many logits before distributions are compared."""
-
 POPULATION_PRIOR = {"mean": np.array([1.0, 0.0]), "covariance": np.diag([0.25, 2.0]), "weight": 2.0}
 """Weak prior of the items' mean slope and intercept and of their covariance: worth two items."""
-
-
-@dataclass(frozen=True)
-class DifficultyFit:
-    """Fitted items and models.
-
-    Parameters
-    ----------
-    model : {"1pl", "2pl", "3pl"}
-        Shape of the curves.
-    items, models : tuple of str
-        Names, in the order of the arrays.
-    slope, intercept, guessing : ndarray of shape (n_items,)
-        ``a``, ``d`` and ``c``.
-    covariance : ndarray of shape (n_items, 2, 2)
-        Of slope and intercept; too narrow for an interval of the slope, see the notes of
-        :func:`fit_difficulty`.
-    ability, ability_se : ndarray of shape (n_models,)
-        On the scale on which the pool has mean 0 and standard deviation 1 (the spread of the
-        estimates and their own variance together), unless items are anchored.
-    population : dict
-        ``mean`` (2,) and ``covariance`` (2, 2) of slope and intercept, ``ability_mean``,
-        ``ability_sd``.
-    converged : bool
-        Whether the largest change fell below the tolerance.
-    n_iterations : int
-        Rounds.
-    anchored : ndarray of bool, shape (n_items,)
-        Items that were kept fixed.
-    """
-
-    model: str
-    items: tuple[str, ...]
-    models: tuple[str, ...]
-    slope: np.ndarray
-    intercept: np.ndarray
-    guessing: np.ndarray
-    covariance: np.ndarray
-    ability: np.ndarray
-    ability_se: np.ndarray
-    population: dict[str, Any]
-    converged: bool
-    n_iterations: int
-    anchored: np.ndarray = field(repr=False)
-
-    @property
-    def difficulty(self) -> np.ndarray:
-        """``b = -d / a``, shape (n_items,); far out where the slope is near 0."""
-        return -self.intercept / _away_from_zero(self.slope)
-
-    @property
-    def difficulty_se(self) -> np.ndarray:
-        """Standard error of ``b`` by the delta method, shape (n_items,).
-
-        ``var b = (var d + 2 b cov(a, d) + b**2 var a) / a**2``.
-        """
-        b, slope = self.difficulty, _away_from_zero(self.slope)
-        (aa, ad), (_, dd) = self.covariance.transpose(1, 2, 0)
-        return np.sqrt(np.maximum(dd + 2 * b * ad + b**2 * aa, 0)) / np.abs(slope)
-
-    @property
-    def usable(self) -> np.ndarray:
-        """Items whose slope is at least :data:`MIN_SLOPE`: those that have a difficulty."""
-        return self.slope >= MIN_SLOPE
-
-    def probabilities(self, ability: np.ndarray | None = None) -> np.ndarray:
-        """Return the chance of a right answer, (n_abilities, n_items), at the models' or others."""
-        where = self.ability if ability is None else np.atleast_1d(ability)
-        return success(where, self.slope, self.intercept, self.guessing)
-
-    def information(self, ability: np.ndarray) -> np.ndarray:
-        """Return each item's Fisher information on ability, shape (n_abilities, n_items).
-
-        ``a**2 P (1 - P)`` without guessing, ``a**2 (Q / P) ((P - c) / (1 - c))**2`` with.
-        """
-        right = self.probabilities(ability)
-        known = (right - self.guessing) / (1 - self.guessing)
-        return self.slope**2 * (1 - right) / np.maximum(right, 1e-12) * known**2
-
-    def items_table(self) -> pd.DataFrame:
-        """Return one row for each item: difficulty with its standard error, discrimination."""
-        return pd.DataFrame(
-            {
-                "item": self.items,
-                "difficulty": self.difficulty,
-                "difficulty_se": self.difficulty_se,
-                "discrimination": self.slope,
-                "intercept": self.intercept,
-                "guessing": self.guessing,
-                "usable": self.usable,
-                "anchored": self.anchored,
-            }
-        )
-
-    def models_table(self) -> pd.DataFrame:
-        """Return one row for each model: ability and its standard error."""
-        columns = {"model": self.models, "ability": self.ability, "ability_se": self.ability_se}
-        return pd.DataFrame(columns)
 
 
 def fit_difficulty(
@@ -185,7 +72,8 @@ def fit_difficulty(
     Raises
     ------
     InputError
-        For an unknown model, or a guessing level outside 0 to 0.9.
+        For an unknown model, fewer than three models, or guessing levels outside 0 to 0.9 or of
+        another number.
     RefusedError
         For ``3pl`` without a guessing level.
 
@@ -213,6 +101,11 @@ def fit_difficulty(
     >>> fit.converged, bool((np.diff(fit.difficulty) > 0).all())
     (True, True)
     """
+    if responses.shape[0] < MIN_MODELS:
+        raise InputError(
+            f"{responses.shape[0]} models: a fit takes at least {MIN_MODELS}; add the answers of "
+            "others, or score these with score_models"
+        )
     level = _guessing(model, guessing, responses)
     seen = (~np.isnan(responses.values)).astype(float)
     answers = np.nan_to_num(responses.values)
@@ -242,7 +135,24 @@ def score_models(
     -------
     DataFrame
         ``model``, ``ability`` (posterior mode), ``ability_se``, ``n_items``. The items' own
-        uncertainty is not in the standard error.
+        uncertainty is not in the standard error. A single model will do, see ``least_models`` of
+        :func:`~harmony_utils.difficulty.responses.responses_from_matrix`.
+
+    Raises
+    ------
+    InputError
+        If none of the items was fitted.
+
+    Examples
+    --------
+    A model with every answer right has an ability above all others, but a finite one.
+
+    >>> from harmony_utils.difficulty.responses import responses_from_matrix
+    >>> steps = np.tril(np.ones((5, 5)), k=-1)[:, :4]
+    >>> fit = fit_difficulty(responses_from_matrix(steps), model="1pl")
+    >>> new = responses_from_matrix(np.ones((1, 4)), least_models=1)
+    >>> bool(score_models(fit, new)["ability"][0] > fit.ability[:4].max())
+    True
     """
     place = {name: number for number, name in enumerate(fit.items)}
     known = [j for j, name in enumerate(responses.items) if name in place]
@@ -345,13 +255,14 @@ class _State:
             prior = (float(self.mean[1]), float(self.population[1, 1]))
             found = shared_slope_step(answers, seen, ability, items, prior, n_steps=n_steps)
         else:
-            prior = (self.mean, self._tied() if self.model == "1pl" else self.population)
+            prior = self._tied() if self.model == "1pl" else (self.mean, self.population)
             found = item_step(answers, seen, ability, items, prior, n_steps=n_steps)
         self.slope[free], self.intercept[free], self.covariance[free] = found
 
-    def _tied(self) -> np.ndarray:
-        """Population whose slopes are all the anchors' one: added items of a 1PL scale."""
-        return np.diag([1e-8, self.population[1, 1]])
+    def _tied(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return a population whose slopes are all the anchors': added items of a 1PL scale."""
+        slope = self.slope[self.fixed].mean()
+        return np.array([slope, self.mean[1]]), np.diag([1e-8, self.population[1, 1]])
 
     def _update_population(self, free: np.ndarray) -> None:
         """Estimate the items' population: their spread and what is not known of each together."""
@@ -431,14 +342,14 @@ def _guessing(model: str, guessing: float | np.ndarray | None, responses: Respon
             f"3pl: {n_models} models; a guessing level for each item takes some "
             f"{FREE_GUESSING_MODELS}{enough}: fix it, e.g. at 1 / number of options, or use 2pl"
         )
-    level = np.broadcast_to(0.0 if guessing is None else np.asarray(guessing, float), (n_items,))
+    given = np.asarray(0.0 if guessing is None else guessing, dtype=float)
+    if given.ndim and given.shape != (n_items,):
+        raise InputError(
+            f"guessing: {given.size} levels for {n_items} items; give one, or one each"
+        )
+    level = np.broadcast_to(given, (n_items,))
     if not ((level >= 0) & (level <= 0.9)).all():
         raise InputError("guessing: a level lies outside 0 to 0.9")
     if model != "3pl" and level.any():
         raise InputError(f"guessing: {model} has none; choose 3pl")
     return level.astype(float)
-
-
-def _away_from_zero(slope: np.ndarray) -> np.ndarray:
-    tiny = 1e-6
-    return np.where(np.abs(slope) < tiny, np.where(slope < 0, -tiny, tiny), slope)

@@ -132,6 +132,6 @@ def _one_name_each(tables: list[pd.DataFrame]) -> pd.DataFrame:
     keys = whole["benchmark"] + "/" + whole["key"]
     first = whole.assign(full=keys).drop_duplicates("full").set_index("full")
     clash = first.duplicated(["benchmark", "native_id"], keep=False)
-    names = first["native_id"].where(~clash, first["key"])
+    names = first["native_id"].where(~clash & first["native_id"].notna(), first["key"])
     whole = whole.assign(item=prefix + keys.map(names))
     return pd.concat([*others, whole], ignore_index=True)

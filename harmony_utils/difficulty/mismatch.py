@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.errors import InputError
+from harmony_utils.metric import tail_shares
 
 LEVELS = (np.arange(512) + 0.5) / 512
 """Levels at which quantile functions are compared."""
@@ -101,6 +102,22 @@ def workload_target(bands: Sequence[tuple[float, float, float]], *, provenance: 
         Difficulty bands in logits; they may not overlap, what lies between them is not wanted.
     provenance : str
         Where the shares come from.
+
+    Returns
+    -------
+    Target
+        Bands in rising order; those between them have a share of 0.
+
+    Raises
+    ------
+    InputError
+        If bands overlap or are empty, or shares do not sum to 1.
+
+    Examples
+    --------
+    >>> target = workload_target([(1, 2, 0.5), (-1, 0, 0.5)], provenance="two kinds of tickets")
+    >>> target.edges, target.shares
+    ((-1.0, 0.0, 1.0, 2.0), (0.5, 0.0, 0.5))
     """
     edges: list[float] = []
     shares: list[float] = []
@@ -287,6 +304,5 @@ def measure_mismatch(
 
 def _ends(draws: np.ndarray, confidence: float) -> np.ndarray:
     """Return the ends of the widened intervals of draws' columns, shape (n_columns, 2)."""
-    tail = (1 - confidence) / 2
-    middle, ends = draws.mean(axis=0), np.quantile(draws, [tail, 1 - tail], axis=0)
+    middle, ends = draws.mean(axis=0), np.quantile(draws, tail_shares(confidence), axis=0)
     return (middle + WIDENING * (ends - middle)).T

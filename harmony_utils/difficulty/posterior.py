@@ -25,10 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import LIMIT, DifficultyFit
+from harmony_utils.difficulty.curves import LIMIT, DifficultyFit
 from harmony_utils.difficulty.newton import ability_step
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
+from harmony_utils.metric import tail_shares
 
 DRAWS = 400
 """Draws that are kept; with fewer, the ends of a 95 % interval are rough."""
@@ -81,8 +82,7 @@ class DifficultyPosterior:
 
     def interval(self, *, confidence: float = 0.95) -> np.ndarray:
         """Return the ends of each difficulty's equal-tailed interval, shape (2, n_usable)."""
-        tail = (1 - confidence) / 2
-        return np.quantile(self.draws, [tail, 1 - tail], axis=0)
+        return np.quantile(self.draws, tail_shares(confidence), axis=0)
 
     def plausible(self, n_values: int) -> np.ndarray:
         """Return plausible values, shape (n_values, n_usable): draws evenly spread over all."""
@@ -103,7 +103,8 @@ def difficulty_posterior(
     ----------
     fit : DifficultyFit
         Where the draws start. Items with a slope below
-        :data:`~harmony_utils.difficulty.fit.MIN_SLOPE` have no usable difficulty and are left out.
+        :data:`~harmony_utils.difficulty.curves.MIN_SLOPE` have no usable difficulty and are left
+        out.
     responses : Responses
         What ``fit`` was fitted to.
     n_draws : int
@@ -114,7 +115,7 @@ def difficulty_posterior(
     Returns
     -------
     DifficultyPosterior
-        Difficulties lie within plus or minus :data:`~harmony_utils.difficulty.fit.LIMIT`.
+        Difficulties lie within plus or minus :data:`~harmony_utils.difficulty.curves.LIMIT`.
 
     Raises
     ------

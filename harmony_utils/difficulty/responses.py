@@ -43,7 +43,8 @@ class Responses:
     Raises
     ------
     InputError
-        With fewer than three models, a model without an answer, or a value outside 0 to 1.
+        Without models, with fewer than two items, for names or labels of another number, a name
+        given twice, a model without an answer, or a value outside 0 to 1.
     """
 
     values: np.ndarray
@@ -106,6 +107,7 @@ def responses_from_matrix(
     subjects: Sequence[str] | None = None,
     groups: dict[str, Sequence[str]] | None = None,
     families: Sequence[str] | None = None,
+    least_models: int = MIN_MODELS,
 ) -> Responses:
     """Check a matrix of answers.
 
@@ -117,6 +119,9 @@ def responses_from_matrix(
         Names; numbered if not given.
     subjects, groups, families
         As in :class:`Responses`.
+    least_models : int
+        Models there must be. A fit takes three; with 1, the answers of a new model can be scored
+        by :func:`~harmony_utils.difficulty.fit.score_models`.
 
     Returns
     -------
@@ -128,7 +133,7 @@ def responses_from_matrix(
     Raises
     ------
     InputError
-        As :class:`Responses`.
+        As :class:`Responses`, and with fewer models, copies not counted.
 
     Examples
     --------
@@ -140,15 +145,22 @@ def responses_from_matrix(
     if values.ndim != 2:
         raise InputError(f"answers of shape {values.shape}: give models by items")
     n_models, n_items = values.shape
+    if models is None:
+        models = [f"model-{i + 1}" for i in range(n_models)]
+    if n_models < least_models:
+        raise InputError(
+            f"{n_models} models ({', '.join(models)}): difficulty takes at least {least_models}; "
+            "add the answers of others"
+        )
     whole = Responses(
         values=values,
-        models=tuple(models or (f"model-{i + 1}" for i in range(n_models))),
-        items=tuple(items or (f"item-{j + 1}" for j in range(n_items))),
-        subjects=tuple(subjects or [""] * n_items),
+        models=tuple(models),
+        items=tuple(f"item-{j + 1}" for j in range(n_items)) if items is None else tuple(items),
+        subjects=("",) * n_items if subjects is None else tuple(subjects),
         groups={name: tuple(labels) for name, labels in (groups or {}).items()},
-        families=tuple(families or ()),
+        families=() if families is None else tuple(families),
     )
-    return _flagged(whole)
+    return _flagged(whole, least_models)
 
 
 def responses_from_table(table: pd.DataFrame, *, common: bool = False) -> Responses:
@@ -162,16 +174,31 @@ def responses_from_table(table: pd.DataFrame, *, common: bool = False) -> Respon
     common : bool
         Keep only items that every model answered.
 
+    Returns
+    -------
+    Responses
+        Models and items in the order in which they come first; absent rows and empty values are
+        missing answers. As from :func:`responses_from_matrix`.
+
     Raises
     ------
     InputError
-        If a column is missing, a model answers an item twice, or a value is not a number.
+        If a column is missing, a model or item has no name, a model answers an item twice, or a
+        value is not a number.
     """
     for name in ("model", "item", "correct"):
         if name not in table.columns:
             raise InputError(f"table: no column {name!r}; it has {', '.join(table.columns)}")
     if table.empty:
         raise InputError("table: no rows")
+    for name in ("model", "item"):
+        empty = table[name].isna() | (table[name].astype(str).str.strip() == "")
+        if empty.any():
+            row = int(empty.to_numpy().argmax()) + 1
+            raise InputError(
+                f"table, answer {row} of {len(table)}: the {name} is empty; name it, or remove the "
+                "row"
+            )
     table = table.assign(model=table["model"].astype(str), item=table["item"].astype(str))
     twice = table.duplicated(["model", "item"])
     if twice.any():
@@ -214,7 +241,7 @@ def _numbers(table: pd.DataFrame) -> np.ndarray:
         return column.to_numpy(dtype=float)
     found = []
     for row, value in enumerate(column):
-        text = "" if value is None else str(value).strip().lower()
+        text = "" if pd.isna(value) else str(value).strip().lower()
         try:
             found.append(_TRUTHS[text] if text in _TRUTHS else float(text))
         except ValueError:
@@ -228,17 +255,16 @@ def _numbers(table: pd.DataFrame) -> np.ndarray:
 
 def _validate(responses: Responses) -> None:
     n_models, n_items = responses.values.shape
-    if n_models < MIN_MODELS:
-        raise InputError(
-            f"{n_models} models ({', '.join(responses.models)}): difficulty takes at least "
-            f"{MIN_MODELS}; add the answers of others"
-        )
+    if not n_models:
+        raise InputError("answers of 0 models: give one row per model")
     if n_items < 2:
         raise InputError(f"{n_items} items: at least 2 are needed")
     for what, names, size in (
         ("models", responses.models, n_models),
         ("items", responses.items, n_items),
         ("subjects", responses.subjects, n_items),
+        ("families", responses.families, n_models if responses.families else 0),
+        *((name, labels, n_items) for name, labels in responses.groups.items()),
     ):
         if len(names) != size:
             raise InputError(f"{len(names)} names of {what} for {size}")
@@ -258,7 +284,7 @@ def _validate(responses: Responses) -> None:
         raise InputError(f"model {name} has no answers; leave it out")
 
 
-def _flagged(whole: Responses) -> Responses:
+def _flagged(whole: Responses, least_models: int) -> Responses:
     """Leave out what cannot count and flag what a person must know."""
     flags: list[dict[str, Any]] = []
     values = whole.values
@@ -279,10 +305,10 @@ def _flagged(whole: Responses) -> Responses:
             )
         )
         kept = [i for i, name in enumerate(whole.models) if name not in twins]
-        if len(kept) < MIN_MODELS:
+        if len(kept) < least_models:
             raise InputError(
                 f"only {len(kept)} of {len(whole.models)} models differ ({shown}); difficulty "
-                f"takes at least {MIN_MODELS}"
+                f"takes at least {least_models}"
             )
         whole = whole.select(models=kept)
         values = whole.values

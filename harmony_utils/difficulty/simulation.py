@@ -63,6 +63,11 @@ def simulate_panel(
     random_state : int
         Seed.
 
+    Returns
+    -------
+    SimulatedPanel
+        A model answers right with probability ``1 / (1 + exp(-a (t - b)))``.
+
     Examples
     --------
     >>> panel = simulate_panel(8, 30, random_state=1)

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.curves import DifficultyFit
+from harmony_utils.difficulty.fit import fit_difficulty
 from harmony_utils.difficulty.newton import ability_step
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
+from harmony_utils.metric import tail_shares
 
 
 def choose_by_information(
@@ -80,7 +82,17 @@ def estimate_score(fit: DifficultyFit, answers: np.ndarray, chosen: np.ndarray) 
     answers : ndarray of shape (n_models, n_chosen)
         Answers to the chosen items, NaN where missing.
     chosen : ndarray of int, shape (n_chosen,)
-        Their numbers.
+        Their numbers, each once.
+
+    Returns
+    -------
+    ndarray of shape (n_models,)
+        Mean over all items of the answer where there is one and of its expected value elsewhere,
+        at the mode of ability under the pool's N(0, 1). With all items answered it is the score.
+
+    Notes
+    -----
+    The p-IRT estimator of Polo et al. (2024).
     """
     seen = ~np.isnan(answers)
     items = (fit.slope[chosen], fit.intercept[chosen], fit.guessing[chosen])
@@ -160,15 +172,15 @@ def compare_subsets(
                 store = signed.setdefault((size, method), np.full(n_models, np.nan))
                 store[held] = np.nanmean(off, axis=0)
     rows = rng.integers(n_models, size=(2000, n_models))
-    tail = (1 - confidence) / 2
+    shares = tail_shares(confidence)
     found = []
     order = ("random, mean", "random, curves", "information", "subdomains")
     for size in sizes:
         base = errors[size, "random, mean"]
         for method in (name for name in order if (size, name) in errors):
             error = errors[size, method]
-            ends = np.nanquantile(np.nanmean(error[rows], axis=1), [tail, 1 - tail])
-            gains = np.nanquantile(np.nanmean((base - error)[rows], axis=1), [tail, 1 - tail])
+            ends = np.nanquantile(np.nanmean(error[rows], axis=1), shares)
+            gains = np.nanquantile(np.nanmean((base - error)[rows], axis=1), shares)
             found.append(
                 {
                     "n_items": size,

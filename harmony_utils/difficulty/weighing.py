@@ -5,14 +5,33 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.mismatch import LEVELS, Target
 from harmony_utils.difficulty.posterior import DifficultyPosterior
 from harmony_utils.difficulty.responses import Responses
 
 
 def band_edges(target: Target, *, n_bands: int = 6) -> np.ndarray:
-    """Return the ends of bands for tables: the target's own, or equal parts of its range."""
+    """Return the ends of bands for tables: the target's own, or equal parts of its range.
+
+    Parameters
+    ----------
+    target : Target
+        One of several bands, or of one, which is then cut.
+    n_bands : int
+        Parts into which one band is cut.
+
+    Returns
+    -------
+    ndarray
+        Rising, with minus and plus infinity at the ends.
+
+    Examples
+    --------
+    >>> from harmony_utils.difficulty.mismatch import uniform_target
+    >>> band_edges(uniform_target(-1, 1), n_bands=2).tolist()
+    [-inf, -1.0, 0.0, 1.0, inf]
+    """
     if len(target.shares) > 1:
         return np.array([-np.inf, *target.edges, np.inf])
     return np.array([-np.inf, *np.linspace(target.low, target.high, n_bands + 1), np.inf])
@@ -79,9 +98,20 @@ def band_table(
 
 
 def response_shares(fit: DifficultyFit, ability: np.ndarray) -> np.ndarray:
-    """Return each item's share of the score's response to a small gain, (n_abilities, n_items).
+    """Return each item's share of the score's response to a small gain in ability.
 
-    The slope of a success curve is ``a (P - c)(1 - P) / (1 - c)``; negative ones count as 0.
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Curves.
+    ability : ndarray of shape (n_abilities,)
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (n_abilities, n_items)
+        Each row sums to 1. The slope of a success curve is ``a (P - c)(1 - P) / (1 - c)``;
+        falling curves count as 0.
     """
     right = fit.probabilities(ability)
     bend = fit.slope * (right - fit.guessing) * (1 - right) / (1 - fit.guessing)
@@ -125,12 +155,7 @@ def information_table(
     ability = np.linspace(target.low - margin, target.high + margin, n_points)
     single = fit.information(ability)
     total = single.sum(axis=1)
-    slope = float(np.median(fit.slope[fit.usable]))
-    guess = float(np.median(fit.guessing))
-    spread = target.quantile(LEVELS)
-    share = 1 / (1 + np.exp(-slope * (ability[:, None] - spread)))
-    right = guess + (1 - guess) * share
-    wanted = len(fit.items) * (slope**2 * (1 - right) / right * share**2).mean(axis=1)
+    wanted = len(fit.items) * even_information(fit, target, ability, items=fit.usable)
     ratio = total / np.maximum(wanted, 1e-12)
     return pd.DataFrame(
         {
@@ -147,14 +172,70 @@ def information_table(
     )
 
 
+def even_information(
+    fit: DifficultyFit, target: Target, ability: np.ndarray, *, items: np.ndarray
+) -> np.ndarray:
+    """Return the information of an item, averaged over difficulties spread like the target.
+
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Curves.
+    target : Target
+        What is wanted.
+    ability : ndarray of shape (n_abilities,)
+        Where.
+    items : ndarray
+        Which items' median slope is taken, as numbers or as booleans. The guessing level is the
+        median of all.
+
+    Returns
+    -------
+    ndarray of shape (n_abilities,)
+        Fisher information on ability.
+    """
+    slope = float(np.median(fit.slope[items]))
+    guess = float(np.median(fit.guessing))
+    share = 1 / (1 + np.exp(-slope * (ability[:, None] - target.quantile(LEVELS))))
+    right = guess + (1 - guess) * share
+    return (slope**2 * (1 - right) / right * share**2).mean(axis=1)
+
+
 def detectable_gain(
     fit: DifficultyFit, ability: np.ndarray, *, quantile: float = 1.645, longest: float = 4.0
 ) -> np.ndarray:
-    """Return the smallest gain in ability that the plain score shows, shape (n_abilities,).
+    """Return the smallest gain in ability that the plain score shows.
 
-    The smallest ``g`` with ``S(t + g) - S(t) >= quantile * sqrt(2 sum P (1 - P)) / n``, ``S`` the
-    expected score: a one-sided test at 5 % of two independent runs of the same items. NaN where no
-    gain up to ``longest`` logits is enough.
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Curves.
+    ability : float or ndarray of shape (n_abilities,)
+        From where the gain counts.
+    quantile : float
+        Of the normal distribution; 1.645 is a one-sided test at 5 %.
+    longest : float
+        Largest gain looked at, in logits.
+
+    Returns
+    -------
+    ndarray of shape (n_abilities,)
+        In logits, in steps of a 160th of ``longest``; NaN where no gain up to it is enough.
+
+    Notes
+    -----
+    Ours. The smallest ``g`` with ``S(t + g) - S(t) >= quantile * sqrt(2 sum P (1 - P)) / n``,
+    ``S`` the expected score: a test of two independent runs of the same items.
+
+    Examples
+    --------
+    Far below all items no small gain shows.
+
+    >>> from harmony_utils.difficulty import fit_difficulty, simulate_panel
+    >>> fit = fit_difficulty(simulate_panel(12, 100).responses)
+    >>> low, middle = detectable_gain(fit, [-6, 0])
+    >>> bool(low > middle)
+    True
     """
     ability = np.atleast_1d(np.asarray(ability, float))
     right = fit.probabilities(ability)

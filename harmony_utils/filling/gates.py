@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from harmony_utils.difficulty.fit import MIN_SLOPE
+from harmony_utils.difficulty.curves import MIN_SLOPE
 from harmony_utils.filling.candidates import Candidate
 from harmony_utils.filling.surgery import MAX_OPTIONS, plain
 from harmony_utils.filling.texts import TextSpace
@@ -83,7 +83,28 @@ def check_format(candidate: Candidate) -> str:
 
 
 def check_key(candidate: Candidate) -> str:
-    """Return why the key is not that of the source, or does not follow from it, or nothing."""
+    """Return why the key is not that of the source, or does not follow from it, or nothing.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        With a right format, see :func:`check_format`.
+
+    Returns
+    -------
+    str
+        The reason; empty where the right option reads as the source's key does and no other option
+        holds the same words in another order.
+
+    Examples
+    --------
+    >>> from harmony_utils.filling.candidates import make_candidate
+    >>> item = Item("q", "Which?", ("a b", "c"), 0)
+    >>> turned = make_candidate(item, question="Which?", options=("a b", "b a"), gold=0,
+    ...     operations=(), band=(0, 1), generator="hand")
+    >>> check_key(turned)
+    "option 'b a' holds the words of the key: it may be right too"
+    """
     gold = plain(candidate.options[candidate.gold])
     if gold != plain(candidate.derived_gold):
         return f"the key is {candidate.options[candidate.gold]!r}, not {candidate.derived_gold!r}"
@@ -180,8 +201,8 @@ class OptionsOnly:
     def check(self, candidate: Candidate, *, multiple: float = 2.0) -> str:
         """Return the reason if the right option is believed too much, or nothing.
 
-        It closes at ``multiple`` divided by the number of options, never below one half plus
-        one quarter of a two-option question: the limit is at most .75.
+        It closes at ``multiple`` divided by the number of options, but at .75 at the latest: with
+        two options a limit of twice one half would never close.
         """
         share = float(self.belief(candidate.options)[candidate.gold])
         limit = min(multiple / len(candidate.options), 0.75)
@@ -245,8 +266,30 @@ def band_probability(difficulty: float, standard_error: float, low: float, high:
 def check_measured(measured: Measured, candidate: Candidate, *, in_band: float = 0.5) -> str:
     """Return why the answers speak against a candidate, or nothing.
 
-    A reason that names the panel, not the candidate, is given where even a difficulty in the
-    middle of the band could not reach the wanted probability.
+    Parameters
+    ----------
+    measured : Measured
+        What the panel's answers say.
+    candidate : Candidate
+        Whose band counts.
+    in_band : float
+        Least probability of lying in the band.
+
+    Returns
+    -------
+    str
+        The reason; empty where the slope is usable and the band probable enough. One that names
+        the panel, not the candidate, is given where even a difficulty in the middle of the band
+        could not reach the wanted probability.
+
+    Examples
+    --------
+    >>> from harmony_utils.filling.candidates import make_candidate
+    >>> item = Item("q", "Which?", ("a", "b"), 0)
+    >>> one = make_candidate(item, question="Which?", options=("a", "c"), gold=0,
+    ...     operations=(), band=(0.0, 1.0), generator="hand")
+    >>> check_measured(Measured(2.0, 0.2, 1.0, 0.0, 30), one)
+    'too hard: measured 2.00 ± 0.20, wanted 0.00 to 1.00 (probability 0.00)'
     """
     low, high = candidate.band
     if measured.slope < MIN_SLOPE:

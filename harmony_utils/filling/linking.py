@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from harmony_utils.difficulty.fit import DifficultyFit, fit_difficulty
+from harmony_utils.difficulty.curves import DifficultyFit
+from harmony_utils.difficulty.fit import fit_difficulty
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 from harmony_utils.filling.candidates import Candidate
@@ -90,7 +91,26 @@ def measure(
 ) -> list[Measured]:
     """Measure candidates on the originals' scale, each against its own band.
 
-    Candidates that nobody answered get NaN and a probability of 0.
+    Parameters
+    ----------
+    fit : DifficultyFit
+        Of the originals; stays fixed.
+    originals : Responses
+        What it was fitted to.
+    answers : ndarray of shape (n_models, n_candidates)
+        Of the same models, in the same order; NaN where missing.
+    candidates : sequence of Candidate
+        What was answered.
+
+    Returns
+    -------
+    list of Measured
+        In the same order. Candidates that nobody answered get NaN and a probability of 0.
+
+    Raises
+    ------
+    InputError
+        If the answers are of other models or candidates.
     """
     answers = np.asarray(answers, dtype=float)
     known = ~np.isnan(answers).all(axis=0)

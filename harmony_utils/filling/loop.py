@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from harmony_utils.difficulty.coverage import SOFT_SHARE, Gap
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import LIMIT, MIN_SLOPE, DifficultyFit
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
 from harmony_utils.filling.candidates import Band, Candidate, Generator, GeneratorError
@@ -108,7 +108,7 @@ def fill_gaps(
         benchmark, responses, fit, panel, generator, texts, reader,
         thresholds or Thresholds(), budget or Budget(), aimed, groups, random_state,
     )  # fmt: skip
-    inside = np.clip(fit.difficulty[fit.usable], -6, 6)
+    inside = np.clip(fit.difficulty[fit.usable], -LIMIT, LIMIT)
     bands = [band for gap in gaps for band in _cut(gap, widest_band, inside, surplus)]
     stopped = [state.fill(k, (low, high), n) for k, (low, high, n) in enumerate(bands)]
     return Filling(
@@ -268,8 +268,12 @@ class _Loop:
         margins = self.reader.margins(items) if self.reader else None
         return item_features(items, self.texts, margins=margins)
 
-    def _expected(self, candidates: list[Candidate]) -> tuple[np.ndarray, float]:
-        """Return expected difficulties and their spread.
+    def _expected(
+        self, candidates: list[Candidate]
+    ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+        """Return expected difficulties and their spread, and the two parts they are made of.
+
+        The parts are what the text says, and what the source is harder than its text says.
 
         A rewriting keeps part of what its source is harder or easier than its text says; how much
         is learned from the candidates measured so far, and is one half before.
@@ -292,8 +296,7 @@ class _Loop:
             share = min(max(share, 0.0), 1.0)
             centre = float((off - share * past[:, 1]).mean())
             spread = max(float((off - share * past[:, 1] - centre).std()), 0.2)
-        self._last = (text, rest)
-        return text + share * rest + centre, spread
+        return text + share * rest + centre, spread, text, rest
 
     def _measured(
         self, passed: list[Candidate], gap: int, round_: int, band: Band, wanted: int
@@ -301,8 +304,7 @@ class _Loop:
         """Measure the most promising candidates; record all; return how many are accepted."""
         if not passed:
             return 0
-        expected, spread = self._expected(passed)
-        text, rest = self._last
+        expected, spread, text, rest = self._expected(passed)
         chance = norm.cdf((band[1] - expected) / spread) - norm.cdf((band[0] - expected) / spread)
         order = np.argsort(-chance, kind="stable")
         if not self.aimed:
@@ -323,7 +325,7 @@ class _Loop:
             if status == "accepted":
                 accepted += 1
                 self.used[asked[k].source] = self.used.get(asked[k].source, 0) + 1
-            if np.isfinite(found[k].difficulty) and found[k].slope > 0.2:
+            if np.isfinite(found[k].difficulty) and found[k].slope > MIN_SLOPE:
                 self.learned.append((text[i], rest[i], float(np.clip(found[k].difficulty, -4, 4))))
             results[i] = Outcome(
                 asked[k], gap, round_, status, gate, reason, float(expected[i]),

@@ -131,7 +131,8 @@ class OptionSurgery:
             t for i, t in enumerate(item.options) if i != item.gold
         ):
             return None
-        return _shuffled(item, question, gold, wrong, recipe, band, self.name, rng)
+        steps = tuple(recipe.split("+"))
+        return _shuffled(item, question, gold, wrong, steps, band, self.name, rng)
 
     def _drop(self, gold: str, wrong: list[str], side: str, rng: np.random.Generator) -> list[str]:
         """Leave out the wrong options nearest to the right one, or any; at least one stays."""
@@ -238,9 +239,8 @@ class OptionSurgery:
         first, second = (self._two(x, rng) for x in (item, other))
         question = f"(1) {item.question} (2) {other.question} Which pair answers both, in order?"
         pairs = [f"{one}; {two}" for one in first for two in second]
-        return _shuffled(
-            item, question, pairs[0], pairs[1:], f"compose:{other.id}", band, self.name, rng
-        )
+        steps = (f"compose:{other.id}",)
+        return _shuffled(item, question, pairs[0], pairs[1:], steps, band, self.name, rng)
 
     def _two(self, item: Item, rng: np.random.Generator) -> tuple[str, str]:
         """Return the right option and one wrong one, the nearest if aimed."""
@@ -267,7 +267,7 @@ def _shuffled(
     question: str,
     gold: str,
     wrong: Sequence[str],
-    recipe: str,
+    operations: tuple[str, ...],
     band: Band,
     generator: str,
     rng: np.random.Generator,
@@ -279,7 +279,7 @@ def _shuffled(
         question=question,
         options=tuple(texts[i] for i in order),
         gold=order.index(0),
-        operations=tuple(recipe.split("+")),
+        operations=operations,
         band=band,
         generator=generator,
         derived_gold=gold,

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils.difficulty.coverage import soft_gaps
-from harmony_utils.difficulty.fit import MIN_SLOPE, DifficultyFit
+from harmony_utils.difficulty.curves import LIMIT, MIN_SLOPE, DifficultyFit
 from harmony_utils.difficulty.mismatch import Target, wasserstein
 from harmony_utils.difficulty.responses import Responses
+from harmony_utils.difficulty.reweighting import score_ranks
 from harmony_utils.filling.linking import link
 from harmony_utils.filling.outcomes import Filling, plain_outcome
 from harmony_utils.metric import wilson_interval
@@ -65,7 +66,7 @@ def conclusions(
     linked = linked_fit(fit, responses, filling)
     added = np.arange(len(linked.items)) >= len(fit.items)
     usable = linked.slope >= MIN_SLOPE
-    difficulty = np.clip(linked.difficulty, -6, 6)
+    difficulty = np.clip(linked.difficulty, -LIMIT, LIMIT)
     rows = []
     for part, chosen in zip(PARTS, (~added, added | ~added, added), strict=True):
         values = difficulty[chosen & usable]
@@ -99,11 +100,21 @@ def score_table(
 ) -> pd.DataFrame:
     """Return each model's accuracy on originals, additions and both, with Wilson intervals.
 
+    Parameters
+    ----------
+    responses : Responses
+        Answers to the originals.
+    filling : Filling
+        Of the same models.
+    confidence : float
+        Coverage of each interval.
+
     Returns
     -------
     DataFrame
         One row a model: ``originals``, ``additions``, ``together`` and for each its ends and rank
-        (1 is best, ties share the better rank). Additions are never in ``originals``.
+        (1 is best, ties share the better rank). All three are missing for a model without answers
+        there, as for all where nothing was accepted. Additions are never in ``originals``.
     """
     added = filling.answers() if filling.accepted else np.empty((responses.shape[0], 0))
     columns: dict[str, Any] = {"model": list(responses.models)}
@@ -115,12 +126,8 @@ def score_table(
         columns[name] = mean
         columns[f"{name}_low"] = np.where(seen > 0, low, np.nan)
         columns[f"{name}_high"] = np.where(seen > 0, high, np.nan)
-        columns[f"{name}_rank"] = _ranks(mean)
+        columns[f"{name}_rank"] = score_ranks(mean)
     return pd.DataFrame(columns)
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    return np.array([1 + int((values > value).sum()) for value in values])
 
 
 def accuracy_of_aim(filling: Filling, truth: dict[str, float] | None = None) -> dict[str, float]:
@@ -151,7 +158,7 @@ def accuracy_of_aim(filling: Filling, truth: dict[str, float] | None = None) -> 
             [truth[o.candidate.id] if truth else o.measured.difficulty for o in chosen]
         )
         bands = np.array([o.candidate.band for o in chosen]).reshape(-1, 2)
-        values = np.clip(values, -6, 6)
+        values = np.clip(values, -LIMIT, LIMIT)
         found[f"{name}_n"] = len(chosen)
         if len(chosen):
             inside = (values >= bands[:, 0]) & (values <= bands[:, 1])

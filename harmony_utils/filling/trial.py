@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from harmony_utils.difficulty.coverage import Gap
-from harmony_utils.difficulty.fit import DifficultyFit
+from harmony_utils.difficulty.curves import DifficultyFit
 from harmony_utils.difficulty.mismatch import Target
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.filling.loop import fill_gaps
@@ -119,8 +119,9 @@ def fill_by_surgery(
 ) -> Filling:
     """Fill gaps with the embedded generator; arguments as of
     :func:`~harmony_utils.filling.loop.fill_gaps`."""
-    known = dict(zip(fit.items, fit.difficulty.tolist(), strict=True))
-    generator = OptionSurgery(benchmark, texts, difficulties=known, reader=reader, aimed=aimed)
+    generator = OptionSurgery(
+        benchmark, texts, difficulties=fit.by_item, reader=reader, aimed=aimed
+    )
     return fill_gaps(
         benchmark, responses, fit, gaps, panel,
         generator=generator, texts=texts, reader=reader, aimed=aimed, **options,

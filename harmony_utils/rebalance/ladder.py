@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harmony_utils.metric import check_items, harmony_mass, harmony_of_mass, wilson_interval
-from harmony_utils.null import check_groups, grouped_accuracies, shuffled_accuracies
+from harmony_utils.labels import check_groups
+from harmony_utils.metric import (
+    check_items,
+    harmony_mass,
+    harmony_of_mass,
+    tail_shares,
+    wilson_interval,
+)
+from harmony_utils.null import grouped_accuracies, shuffled_accuracies
 from harmony_utils.rebalance.choice import duplicate_order, shuffled_order
 from harmony_utils.rebalance.sizes import capped_sizes, greedy_sizes, n_removed
 from harmony_utils.uncertainty import design_effects, noise_corrected_draws
@@ -252,8 +259,7 @@ class _Ladder:
             variance=self.scores.var() * within,
             bandwidth=self.bandwidth,
         )
-        tail = (1 - self.confidence) / 2
-        low, high = np.quantile(draws, [tail, 1 - tail]).round(10).tolist()
+        low, high = np.quantile(draws, tail_shares(self.confidence)).round(10).tolist()
         mean = np.array(kept @ accuracies / kept.sum())
         ends = wilson_interval(mean, kept.sum() / overall, confidence=self.confidence)
         return {

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from harmony_utils.labels import check_groups
 from harmony_utils.metric import check_items, wilson_interval
-from harmony_utils.null import check_groups
 from harmony_utils.uncertainty import design_effects
 
 

@@ -116,10 +116,13 @@ def build_prompt(
     return Prompt("\n\n".join([*shots, asked.prefix]), asked.continuations)
 
 
-def _require_unchanged(item: Item, prompt: Prompt, settings: PredictionsSettings) -> None:
+def _require_unchanged(
+    item: Item, prompt: Prompt, settings: PredictionsSettings | GenerationSettings
+) -> None:
     """Refuse settings that only make sense for prompts written here."""
+    section = "generation" if item.answers else "predictions"
     refused = {
-        "format=letter": settings.format == "letter",
+        "format=letter": getattr(settings, "format", "cloze") == "letter",
         f"few_shot={settings.few_shot}": settings.few_shot > 0,
         "chat_template=true": settings.chat_template,
         # the end of the prompt is one place only if all options are asked after the same text
@@ -127,7 +130,7 @@ def _require_unchanged(item: Item, prompt: Prompt, settings: PredictionsSettings
     }
     for setting in (name for name, applies in refused.items() if applies):
         raise InputError(
-            f"item {item.id!r} brings its own prompt, which predictions.{setting} cannot change: "
+            f"item {item.id!r} brings its own prompt, which {section}.{setting} cannot change: "
             "leave that setting out (for few-shot prompts: lm-eval:TASK?num_fewshot=5)"
         )
 

@@ -16,9 +16,10 @@ from harmony_utils.errors import InputError
 from harmony_utils.files import read_json, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
 from harmony_utils.items import Benchmark
+from harmony_utils.labels import group_numbers
 from harmony_utils.naming import SubdomainName
 from harmony_utils.neighbours import nearest_neighbours
-from harmony_utils.partition import Partition, group_numbers
+from harmony_utils.partition import Partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.rebalance import BalancedAccuracy
 from harmony_utils.respondents import identify_respondent, is_respondent

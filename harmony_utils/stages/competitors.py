@@ -14,8 +14,9 @@ from harmony_utils.embedding import embed_texts, text_affinity, tfidf_vectors
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json
 from harmony_utils.graph import check_affinity
+from harmony_utils.labels import canonical_labels
 from harmony_utils.naming import item_texts
-from harmony_utils.partition import canonical_labels, random_partition
+from harmony_utils.partition import random_partition
 from harmony_utils.runs import Run
 from harmony_utils.similarity import affinity_from_divergence
 from harmony_utils.spectral import cluster_affinity

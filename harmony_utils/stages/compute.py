@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from harmony_utils import naming, rebalance, scaling, scoring, similarity
-from harmony_utils.comparison import RESAMPLE_ITEMS, RESAMPLE_SHARE, resample_stability
 from harmony_utils.embedding import cosine_distance, embed_texts, tfidf_vectors
 from harmony_utils.errors import InputError
 from harmony_utils.files import read_json, write_array, write_atomically, write_json, write_text
@@ -22,6 +21,7 @@ from harmony_utils.reading import verdict_sentence
 from harmony_utils.recluster import reclustered_interval
 from harmony_utils.respondents import respond
 from harmony_utils.runs import Run
+from harmony_utils.stability import RESAMPLE_ITEMS, RESAMPLE_SHARE, resample_stability
 from harmony_utils.stages import large, stratified
 from harmony_utils.stages.variants import VARIANT_STEPS, compute_sensitivity, compute_variant
 

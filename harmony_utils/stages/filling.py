@@ -310,7 +310,7 @@ def _reader(model: str, respondents: Sequence[Audit]) -> Reader:
 def _generator(
     name: str, audit: Audit, texts: TextSpace, fit: DifficultyFit, reader: Reader | None
 ) -> Generator:
-    known = dict(zip(fit.items, fit.difficulty.tolist(), strict=True))
+    known = fit.by_item
     kind, _, rest = name.partition(":")
     if name in ("surgery", "random"):
         return OptionSurgery(

@@ -16,14 +16,10 @@ from harmony_utils.embedding import embed_texts, text_affinity
 from harmony_utils.errors import InputError, RefusedError
 from harmony_utils.files import content_hash, json_values, write_atomically, write_json
 from harmony_utils.harmony import HarmonyResult, harmony
+from harmony_utils.labels import group_numbers
 from harmony_utils.logs import Import, Run
 from harmony_utils.pairs import refuse_too_many
-from harmony_utils.partition import (
-    Partition,
-    group_numbers,
-    partition_from_labels,
-    spectral_partition,
-)
+from harmony_utils.partition import Partition, partition_from_labels, spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.reading import verdict_sentence
 from harmony_utils.rebalance import prune_ladder, usable_shares

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from harmony_utils.metric import tail_shares
 from harmony_utils.null import difficulty_strata, null_p_value, stratified_null_draws
 from harmony_utils.predictions import Predictions
 from harmony_utils.runs import Run
@@ -100,8 +101,8 @@ def stratified_result(audit: Audit, runs: Sequence[Run]) -> dict[str, Any]:
         n_null=settings.n_null,
         random_state=settings.random_state,
     )
-    tail = (1 - settings.confidence) / 2
-    low, median, high = np.quantile(null, [tail, 0.5, 1 - tail]).tolist()
+    ends = tail_shares(settings.confidence)
+    low, median, high = np.quantile(null, [ends[0], 0.5, ends[1]]).tolist()
     shown = {"p_value": null_p_value(null, result.harmony), "median": median, "lo": low, "hi": high}
     return {**about, **shown, "n": len(null)}
 

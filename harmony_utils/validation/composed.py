@@ -11,8 +11,9 @@ from scipy.stats import spearmanr
 from sklearn.metrics import adjusted_mutual_info_score
 
 from harmony_utils.errors import InputError
-from harmony_utils.metric import harmony_score
-from harmony_utils.partition import canonical_labels, random_partition, spectral_partition
+from harmony_utils.labels import canonical_labels
+from harmony_utils.metric import harmony_score, tail_shares
+from harmony_utils.partition import random_partition, spectral_partition
 from harmony_utils.similarity import affinity_from_divergence, jeffreys_divergence
 from harmony_utils.uncertainty import corrected_harmony
 from harmony_utils.validation.simulate import SMALLEST_DOMAIN, Simulated, draw_profile
@@ -273,8 +274,7 @@ def recovery(
     if min(np.ptp(true), np.ptp(found)) <= 0:
         raise InputError("truth or estimate: is the same for all variants; vary them")
     drawn = np.random.default_rng(random_state).integers(len(true), size=(n_bootstrap, len(true)))
-    tail = (1 - confidence) / 2
-    low, high = np.nanquantile(_pearson(true[drawn], found[drawn]), [tail, 1 - tail])
+    low, high = np.nanquantile(_pearson(true[drawn], found[drawn]), tail_shares(confidence))
     return {
         "r": float(_pearson(true, found)),
         "low": float(low),

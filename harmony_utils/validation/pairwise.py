@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from harmony_utils.embedding import cosine_distance
 from harmony_utils.errors import InputError
+from harmony_utils.labels import refuse_missing
+from harmony_utils.metric import tail_shares
 
 DECIMALS = 6
 """Similarities that agree to so many decimals count as tied: beyond lies rounding."""
@@ -205,11 +206,6 @@ def word_overlap(texts: Sequence[str], *, longest: int = 2) -> np.ndarray:
     return common / np.maximum(sizes[:, None] + sizes - common, 1)
 
 
-def cosine_similarity(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosine of every pair of vectors of length 1, shape (n_items, n_items)."""
-    return 1 - cosine_distance(vectors)
-
-
 def same_text(texts: Sequence[str]) -> np.ndarray:
     """Return 1 for equal texts and 0 for others, shape (n_items, n_items); blanks do not count.
 
@@ -231,9 +227,7 @@ def _check(similarity: np.ndarray, labels: Sequence[Hashable], name: str) -> np.
         )
     if np.isnan(similarity).any():
         raise InputError("similarity: holds NaN; mend the matrix or drop those items")
-    missing = [row for row, label in enumerate(labels) if label is None or label != label]
-    if missing:
-        raise InputError(f"{name}, row {missing[0]}: is missing; give every item one")
+    refuse_missing(labels, name, "give every item one")
     return np.round(similarity.astype(np.float64), DECIMALS)
 
 
@@ -245,6 +239,5 @@ def _codes(labels: Sequence[Hashable]) -> np.ndarray:
 def _ranking(
     auc: float, draws: np.ndarray, confidence: float, drawn: Sequence[float] | np.ndarray
 ) -> Ranking:
-    tail = (1 - confidence) / 2
-    low, high = np.nanquantile(draws, [tail, 1 - tail])
+    low, high = np.nanquantile(draws, tail_shares(confidence))
     return Ranking(float(auc), float(low), float(high), len(drawn))
