@@ -126,7 +126,7 @@ def rank_correlation(
     first, second = rankdata(first[present]), rankdata(second[present])
     n = len(first)
     if n < 3:
-        return _undefined(n, confidence, f"{n} point(s): a trend needs at least three")
+        return _undefined(n, confidence, "a trend needs at least three runs")
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return _undefined(n, confidence, "all values on one side are equal")
     rng = np.random.default_rng(random_state)

@@ -69,7 +69,7 @@ def test_scaling_says_why_it_cannot_tell():
     runs = [dict(run, model=f"m{i}", parameters=10.0**i, accuracy=i / 10) for i in range(1, 6)]
     alone = scaling_reading(trend_table(scaling_table(runs[:1])))
     assert alone.splitlines()[0] == (
-        "- Accuracy, unknown, 1 run: **cannot tell** (1 point(s): a trend needs at least three)."
+        "- Accuracy, unknown, 1 run: **cannot tell** (a trend needs at least three runs)."
     )
     several = scaling_reading(trend_table(scaling_table(runs))).splitlines()
     assert "**rising**; rank correlation +1.00" in several[0]

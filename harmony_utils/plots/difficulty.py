@@ -91,7 +91,7 @@ def information_curve(table: pd.DataFrame, target: Target) -> tuple[Figure, str]
     Returns
     -------
     figure : Figure
-        Information above, the effective number of items below; blind stretches in another shade.
+        Information above, the effective number of items below; blind stretches are hatched.
     alt : str
         What is seen.
     """
@@ -105,11 +105,11 @@ def information_curve(table: pd.DataFrame, target: Target) -> tuple[Figure, str]
     for axes in panels:
         axes.axvspan(target.low, target.high, color=LIGHT, alpha=0.5, linewidth=0)
         ends = axes.get_ylim()
-        axes.fill_between(ability, *ends, where=blind, color=AMBER, alpha=0.35, linewidth=0)
+        axes.fill_between(ability, *ends, where=blind, facecolor=AMBER, hatch="//", alpha=0.35)
         axes.set_ylim(ends)
     top.set_ylabel("information")
     bottom.set_ylabel("effective items")
-    bottom.set_xlabel("ability; grey: wanted range, amber: blind")
+    bottom.set_xlabel("ability; grey: wanted range" + ", hatched: blind" * bool(blind.any()))
     title(top, "Where the score tells models apart")
     legend_below(figure, top)
     best = table.loc[table["information"].idxmax()]

@@ -12,7 +12,6 @@ from harmony_utils.plots.style import (
     GREY,
     INK,
     ORANGE,
-    SKY,
     legend_below,
     light_grid,
     new_figure,
@@ -173,7 +172,7 @@ def number_agreement(numbers: pd.DataFrame, chosen: pd.DataFrame) -> tuple[Figur
 
 
 def recovery_lines(table: pd.DataFrame) -> tuple[Figure, str]:
-    """Draw how the correlation with true HARMONY falls with separation and number of items.
+    """Draw how the correlation with true HARMONY grows with separation and number of items.
 
     Parameters
     ----------
@@ -184,7 +183,7 @@ def recovery_lines(table: pd.DataFrame) -> tuple[Figure, str]:
     Returns
     -------
     figure : Figure
-        A line per number of items; thin lines are the ceiling that sampling noise sets.
+        A line per number of items; dotted lines are the ceiling that sampling noise sets.
     alt : str
         What is seen.
     """
@@ -199,13 +198,13 @@ def recovery_lines(table: pd.DataFrame) -> tuple[Figure, str]:
         )
         axes.plot(rows["separation"], rows["r"], label=f"{n_items:,} items", markersize=6, **style)
         ceiling = {"color": style["color"], "linewidth": 0.9, "linestyle": ":"}
-        axes.plot(rows["separation"], rows["r_ceiling"], **ceiling)
+        name = f"{n_items:,} items, true domains"
+        axes.plot(rows["separation"], rows["r_ceiling"], label=name, **ceiling)
         first, last = rows.iloc[0], rows.iloc[-1]
         parts.append(
             f"{n_items:,} items from {first['r']:.2f} at separation {first['separation']:g} to "
             f"{last['r']:.2f} at {last['separation']:g}, ceiling {last['r_ceiling']:.2f}"
         )
-    axes.axhline(0.95, color=SKY, linewidth=1, linestyle="--")
     axes.set(xlabel="separation of the domains", ylabel="correlation with truth")
     axes.set_ylim(min(-0.3, table["low"].min()), 1.03)
     title(axes, "Simulated benchmarks: estimated and true HARMONY")

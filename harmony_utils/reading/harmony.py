@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from harmony_utils.harmony import HarmonyResult
-from harmony_utils.reading.words import capital, count, p_text, signed
+from harmony_utils.reading.words import capital, p_text, signed
 
 SMALL_SPREAD = 0.25
 """Accuracies that spread by less than this share of the bandwidth are called little different,
@@ -222,14 +222,15 @@ def calibration_reading(table: pd.DataFrame) -> str:
     unequal, worst = int((low["sizes"] == "skewed").sum()), free["covered_ours"].min()
     return (
         f"In {len(table)} simulated kinds of benchmark, with {items.min()} to {items.max()} "
-        f"questions in {clusters.min()} to {clusters.max()} subdomains, the truth was known. Even "
-        f"ones were called uneven in {false.mean():.1%} of repeats on average, "
+        f"questions in {clusters.min()} to {clusters.max()} subdomains, the truth was known. "
+        f"Even benchmarks were called uneven in {false.mean():.1%} of repeats on average, "
         f"{false.min():.1%} to {false.max():.1%} by kind. The interval held the true HARMONY in "
         f"{even['covered_ours'].mean():.1%} of repeats where accuracies were equal and in "
         f"{uneven['covered_ours'].mean():.1%} where they were not (a plain percentile bootstrap: "
         f"{even['covered_percentile'].mean():.0%} and {uneven['covered_percentile'].mean():.0%}). "
-        f"It held it in fewer than 90 % in {count(len(low), 'kind')}, {unequal} of them with very "
-        f"unequal sizes; the lowest figure is {worst:.0%}, and for a single arrangement of good "
-        f"and bad subdomains {free['lowest_ours'].min():.0%}. Two equal subdomains are left out: "
-        "their HARMONY is 1 whatever the answers."
+        f"Kinds in which it held the truth in fewer than 90 % of repeats: {len(low)} (with very "
+        f"unequal sizes: {unequal}). The lowest share of a kind is {worst:.0%}, and that of a "
+        "single arrangement of good and bad subdomains within a kind "
+        f"{free['lowest_ours'].min():.0%}. Two equal subdomains are left out: their HARMONY is 1 "
+        "whatever the answers."
     )
