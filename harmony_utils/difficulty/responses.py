@@ -165,13 +165,22 @@ def responses_from_table(table: pd.DataFrame, *, common: bool = False) -> Respon
     Raises
     ------
     InputError
-        If a column is missing, a model answers an item twice, or a value is not a number.
+        If a column is missing, a model or item has no name, a model answers an item twice, or a
+        value is not a number.
     """
     for name in ("model", "item", "correct"):
         if name not in table.columns:
             raise InputError(f"table: no column {name!r}; it has {', '.join(table.columns)}")
     if table.empty:
         raise InputError("table: no rows")
+    for name in ("model", "item"):
+        empty = table[name].isna() | (table[name].astype(str).str.strip() == "")
+        if empty.any():
+            row = int(empty.to_numpy().argmax()) + 1
+            raise InputError(
+                f"table, answer {row} of {len(table)}: the {name} is empty; name it, or remove the "
+                "row"
+            )
     table = table.assign(model=table["model"].astype(str), item=table["item"].astype(str))
     twice = table.duplicated(["model", "item"])
     if twice.any():
