@@ -89,9 +89,7 @@ def _no_long_table(columns: list[str]) -> str:
     shown = ", ".join(columns[:12]) + (f" … ({len(columns)} in all)" if len(columns) > 12 else "")
     text = f"has the columns {shown}; model, item and correct are needed"
     if len(columns) == 1 and (sign := next((s for s in ";\t|" if s in columns[0]), "")):
-        return (
-            f"{text}: its cells are separated by {sign!r}, write commas (or tabs and end in .tsv)"
-        )
+        return f"{text}: its cells are separated by {sign!r}; write commas, or tabs in a .tsv"
     folded = {name.lower() for name in columns}
     if {"model", "item", "correct"} <= folded:
         return f"{text}: write their names in small letters"
