@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import sys
-import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column, Table
 
 from harmony_utils import (
     difficulty_commands,
@@ -24,9 +17,8 @@ from harmony_utils import (
     log_commands,
     plane_commands,
 )
-from harmony_utils.errors import HarmonyError, InputError
-from harmony_utils.progress import PROGRESS_VARIABLE
-from harmony_utils.settings import ANALYSES, AUDIT_SECTIONS, STAGES, parse_assignments
+from harmony_utils.errors import HarmonyError, InputError, StageError
+from harmony_utils.terminal import Column, Table, fact_table, new_table, out, progress, waiting
 
 #: Typer's base of usage errors; which module it lies in depends on typer's version.
 _UsageProblem: type[Exception] = typer.BadParameter.__mro__[1]
@@ -36,13 +28,12 @@ _INTERRUPTED = 130
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     help="Audit whether a benchmark's average can be trusted.",
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 refused by a self-check, "
     "4 a stage failed, 130 interrupted.",
 )
-out = Console()
-err = Console(stderr=True)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ModelOption = Annotated[
@@ -62,8 +53,22 @@ ParametersOption = Annotated[
 ]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from harmony_utils import __version__
+
+        print(f"harmony {__version__}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -92,12 +97,17 @@ def audit(
     With --from-logs PATH… audit the evaluation logs of other tools instead. With --partition
     measure HARMONY over subjects or embeddings, which also works for respondent:NAME.
     """
+    from harmony_utils.settings import AUDIT_SECTIONS, parse_assignments
+
     settings = parse_assignments(parameters or [], sections=AUDIT_SECTIONS)
     if from_logs:
         log_commands.audit_from_logs(paths or [], out_dir, settings, partition, as_json)
         return
     if paths:
-        raise InputError(f"{paths[0]}: say --from-logs to audit evaluation logs")
+        raise InputError(
+            f"{paths[0]}: a file of questions goes after --benchmark, a model after --model; say "
+            "--from-logs to audit evaluation logs"
+        )
     from harmony_utils import pipeline
     from harmony_utils.stages import open_audit
 
@@ -113,14 +123,16 @@ def audit(
         plane_commands.audit_given_partition(opened, settings, partition, as_json)
         return
     opened.require_distributions()
-    with _shown_progress() as on_event:
+    with progress() as on_event:
         pipeline.run_stages(opened, settings, benchmark=benchmark, limit=limit, on_event=on_event)
     found = pipeline.summary(opened)
     if as_json:
         print(json.dumps(found, ensure_ascii=False, allow_nan=False))
     else:
         out.print(_summary_table(found))
-        out.print(f"Results and executed notebooks: {found['run_dir']}", soft_wrap=True)
+        out.print(
+            f"Results and executed notebooks: {found['run_dir']}", soft_wrap=True, markup=False
+        )
 
 
 @app.command()
@@ -133,6 +145,8 @@ def sensitivity(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask whether other defensible settings would have given the same verdict."""
+    from harmony_utils.settings import ANALYSES, parse_assignments
+
     settings = parse_assignments(parameters or [], sections=ANALYSES).sensitivity
     from harmony_utils.reading import sensitivity_reading
     from harmony_utils.stages import open_audit
@@ -144,13 +158,14 @@ def sensitivity(
         run_dir=str(out_dir or ""),
         use_recorded=False,
     )
-    with _waiting("running the specifications; answers that are missing are scored first"):
+    with waiting("running the specifications; answers that are missing are scored first"):
         found = opened.sensitivity(**settings.model_dump()).summary
     if as_json:
         print(json.dumps({**found, "run_dir": str(opened.run.folder)}, ensure_ascii=False))
     else:
-        out.print(sensitivity_reading(found).replace("**", ""), soft_wrap=True)
-        out.print(f"Table: {opened.run.path('sensitivity.parquet')}", soft_wrap=True)
+        table = opened.run.path("sensitivity.parquet")
+        out.print(sensitivity_reading(found).replace("**", ""), soft_wrap=True, markup=False)
+        out.print(f"Table: {table}", soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -170,9 +185,9 @@ def book(
     folder = run_dir or default_folder() / "arc_easy" / "smollm2-135m"
     if not (folder / "run.json").exists():
         raise InputError(f"{folder}: no run.json there; give the folder that `harmony audit` named")
-    with _waiting("building the book"):
+    with waiting("building the book"):
         first = build_book(Run(folder), out_dir or folder / "book")
-    out.print(f"The book: {first.resolve()}", soft_wrap=True)
+    out.print(f"The book: {first.resolve()}", soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -190,7 +205,7 @@ def models(as_json: JsonFlag = False) -> None:
         ]
         print(json.dumps(dumped, ensure_ascii=False))
         return
-    table = Table(
+    table = new_table(
         Column("name", no_wrap=True),
         "parameters",
         "tokens",
@@ -225,7 +240,7 @@ def benchmarks(as_json: JsonFlag = False) -> None:
         dumped = [{**entry.model_dump(), "type": entry.type} for entry in entries]
         print(json.dumps(dumped, ensure_ascii=False))
         return
-    table = Table(
+    table = new_table(
         Column("name", no_wrap=True),
         "type",
         "split",
@@ -267,7 +282,7 @@ def doctor(as_json: JsonFlag = False) -> None:
     if as_json:
         print(json.dumps({"ok": not wrong, "checks": [asdict(c) for c in checks]}))
     else:
-        table = Table("check", "state", "found", "what to do", title="Set-up")
+        table = new_table("check", "state", "found", "what to do", title="Set-up")
         for check in checks:
             table.add_row(check.name, check.state, check.found, check.advice)
         out.print(table)
@@ -285,6 +300,9 @@ grid_commands.register(app)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; every expected failure is one line on stderr and an exit code."""
     code = 0
+    for stream in (sys.stdout, sys.stderr):  # where the encoding lacks a sign, show its number
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(args=arguments, standalone_mode=False, prog_name="harmony") or 0
     except _UsageProblem as error:
@@ -294,11 +312,25 @@ def main(arguments: list[str] | None = None) -> None:
     except HarmonyError as error:
         _complain(str(error))
         code = error.exit_code
+    except OSError as error:
+        code = _explain_system(error)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     if code == _INTERRUPTED:  # typer turns an interrupt into this code itself
         _complain("interrupted; the same command goes on from here")
     sys.exit(code)
+
+
+def _explain_system(error: OSError) -> int:
+    """Say which file the system refused, and what to do; return the exit code."""
+    place = f"{error.filename}: " if error.filename else ""
+    reason = error.strerror or str(error) or type(error).__name__
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    step = "make room, or choose another place; the same command goes on from here"
+    if not full:
+        step = "check that the path is right and may be read and written, or name another"
+    _complain(f"{place}{reason[0].lower()}{reason[1:]}; {step}")
+    return StageError.exit_code if full else InputError.exit_code
 
 
 def _complain(message: str) -> None:
@@ -308,7 +340,7 @@ def _complain(message: str) -> None:
 def _summary_table(found: dict[str, Any]) -> Table:
     """Arrange the main results of an audit."""
     null = found["null"]
-    table = Table(title=f"{found['model']} on {found['benchmark']}", show_header=False)
+    table = fact_table(f"{found['model']} on {found['benchmark']}")
     table.add_row("questions", f"{found['n_items']:,}")
     table.add_row(f"accuracy ({found['normalisation']})", f"{found['accuracy']:.3f}")
     if found["accuracy_norm"] is not None:
@@ -324,76 +356,8 @@ def _summary_table(found: dict[str, Any]) -> Table:
     table.add_row("  from sizes alone", f"{found['parts']['size']:.3f}")
     table.add_row("  shuffled labels", f"{null['lo']:.3f} – {null['hi']:.3f}")
     table.add_row("  p-value", f"{null['p_value']:.3f}")
-    table.add_row("verdict", found["verdict"]["label"])
+    table.add_row("verdict", found["verdict"]["sentence"])
     return table
-
-
-@contextmanager
-def _waiting(message: str) -> Iterator[None]:
-    """Show a spinner on a terminal, else one line."""
-    if err.is_terminal:
-        with err.status(message):
-            yield
-    else:
-        print(message, file=sys.stderr, flush=True)
-        yield
-
-
-@contextmanager
-def _shown_progress() -> Iterator[Any]:
-    """Yield a listener to stage events: a bar on a terminal, else one line per stage."""
-    if not err.is_terminal:
-
-        def tell(stage: str, event: str) -> None:
-            if event != "start":
-                print(f"{stage}: {event}", file=sys.stderr, flush=True)
-
-        yield tell
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with tempfile.TemporaryDirectory(prefix="harmony-") as scratch:
-        path = Path(scratch) / "progress.json"
-        os.environ[PROGRESS_VARIABLE] = str(path)
-        stop = threading.Event()
-        with Progress(*columns, console=err, transient=True) as bars:
-            stages = bars.add_task("stages", total=len(STAGES))
-            detail = bars.add_task("", total=None, visible=False)
-
-            def listen(stage: str, event: str) -> None:
-                if event == "start":
-                    path.unlink(missing_ok=True)
-                    bars.update(stages, description=f"stages ({stage})")
-                    bars.update(detail, visible=False)
-                else:
-                    bars.advance(stages)
-
-            def watch() -> None:
-                while not stop.wait(0.3):
-                    try:
-                        state = json.loads(path.read_text(encoding="utf-8"))
-                    except (OSError, ValueError):
-                        continue
-                    bars.update(
-                        detail,
-                        description=state["label"],
-                        completed=state["done"],
-                        total=state["total"],
-                        visible=True,
-                    )
-
-            watcher = threading.Thread(target=watch, daemon=True)
-            watcher.start()
-            try:
-                yield listen
-            finally:
-                stop.set()
-                watcher.join()
-                del os.environ[PROGRESS_VARIABLE]
 
 
 if __name__ == "__main__":

@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from harmony_utils.errors import InputError, RefusedError
+from harmony_utils.terminal import Table, err, fact_table, new_table, out
 
 if TYPE_CHECKING:
     from harmony_utils.difficulty import Target
-
-out = Console()
-err = Console(stderr=True)
 
 Paths = Annotated[
     list[Path],
@@ -34,11 +30,16 @@ Range = Annotated[
     str, typer.Option("--target", help="LOW:HIGH, a uniform target of difficulty in logits.")
 ]
 Common = Annotated[bool, typer.Option("--common", help="Only items that every model answered.")]
-Draws = Annotated[int, typer.Option("--draws", help="Draws from the posterior for intervals.")]
-Checks = Annotated[
-    int, typer.Option("--checks", help="Simulations for the checks of the fit, e.g. 20; 0: none.")
+Draws = Annotated[
+    int, typer.Option("--draws", min=2, help="Draws from the posterior for intervals.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Start of every random choice.")]
+Checks = Annotated[
+    int,
+    typer.Option(
+        "--checks", min=0, help="Simulations for the checks of the fit, e.g. 20; 0: none."
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Start of every random choice.")]
 Out = Annotated[
     Path | None, typer.Option("--out", help="Folder of the results; default: runs/difficulty.")
 ]
@@ -119,7 +120,7 @@ def _complain(text: str) -> None:
 def _show(found: dict[str, Any]) -> None:
     """Print the main results."""
     fit, mismatch = found["fit"], found["mismatch"]
-    table = Table(title="Difficulty", show_header=False)
+    table = fact_table("Difficulty")
     table.add_row("models, items", f"{fit['n_models']}, {fit['n_items']:,} ({fit['model']})")
     for entry in [mismatch, *mismatch["other_targets"]]:
         low, high = entry["interval"]
@@ -152,7 +153,9 @@ def _show(found: dict[str, Any]) -> None:
 def _purpose_table(purpose: dict[str, Any]) -> Table:
     """Arrange scores for the purpose beside the plain average."""
     title = f"For {purpose['kind']}: {purpose['effective_items']:.0f} effective items"
-    table = Table("model", "plain", "for the purpose", "rank", "rank for the purpose", title=title)
+    table = new_table(
+        "model", "plain", "for the purpose", "rank", "rank for the purpose", title=title
+    )
     for row in sorted(purpose["models"], key=lambda row: row["rank_purpose"]):
         table.add_row(
             escape(row["model"]),

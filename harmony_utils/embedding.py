@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from harmony_utils.errors import InputError
 from harmony_utils.hub import HubUnreachableError, ask_hub, cached_commit
@@ -123,6 +122,8 @@ def tfidf_vectors(texts: Sequence[str]) -> Any:
     >>> vectors.shape, (vectors @ vectors.T).toarray()[0].astype(float).round(2).tolist()
     ((3, 3), [1.0, 0.37, 0.0])
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer  # slow to import, rarely needed
+
     vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32)
     try:
         return vectorizer.fit_transform(texts)

@@ -8,10 +8,12 @@ import math
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> Path:
@@ -28,17 +30,27 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> Path:
     -------
     Path
         ``path``, which now holds either the old or the new content, never a part.
+
+    Raises
+    ------
+    OSError
+        If the system refuses; it names ``path``, not the temporary file.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         with open(temporary, "rb+") as handle:
             os.fsync(handle.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong has been told
+            temporary.unlink(missing_ok=True)
     return path
 
 
@@ -57,6 +69,7 @@ def json_values(value: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> json_values({"p": np.float64(0.5), "range": (float("nan"), 1)})
     {'p': 0.5, 'range': [None, 1]}
     """
@@ -64,6 +77,8 @@ def json_values(value: Any) -> Any:
         return {name: json_values(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_values(entry) for entry in value]
+    import numpy as np  # here, so that a command that lists things starts at once
+
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -76,6 +91,8 @@ def read_json(path: Path) -> Any:
 
 def write_array(path: Path, array: np.ndarray) -> Path:
     """Write one array as ``.npy``, atomically and without pickling."""
+
+    import numpy as np
 
     def write(temporary: Path) -> None:
         with open(temporary, "wb") as handle:

@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from harmony_utils.difficulty_commands import parse_target
 from harmony_utils.errors import InputError
-from harmony_utils.settings import parse_assignments
-
-out = Console()
+from harmony_utils.terminal import Table, new_table, out
 
 Models = Annotated[
     list[str], typer.Option("--model", help="As for `harmony audit`; repeat it, three or more.")
@@ -42,7 +38,7 @@ InBand = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Least probability of lying in the band.")
 ]
 Widest = Annotated[float, typer.Option(help="Widest band in logits; wider gaps are cut.")]
-Seed = Annotated[int, typer.Option("--seed", help="Start of every random choice.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Start of every random choice.")]
 Root = Annotated[Path | None, typer.Option("--out", help="Run root, as for `harmony audit`.")]
 Folder = Annotated[
     Path | None, typer.Option("--to", help="Folder of the results; default: beside the runs.")
@@ -84,6 +80,7 @@ def fill_command(
     """
     from harmony_utils.filling import Budget, Thresholds
     from harmony_utils.reading import filling_reading
+    from harmony_utils.settings import parse_assignments
     from harmony_utils.stages import fill_benchmark, open_audit
 
     bands = [_band(text) for text in gaps or []]
@@ -140,7 +137,7 @@ def _band(text: str) -> tuple[float, float, int]:
 
 def _conclusions(table: Any) -> Table:
     """Arrange what originals, both together and additions alone lead to."""
-    shown = Table(
+    shown = new_table(
         "part", "items", "distance from the target", "widest gap", title="Originals and additions"
     )
     for row in table.to_dict("records"):

@@ -18,10 +18,10 @@ import typer
 
 from harmony_utils.errors import HarmonyError, InputError, StageError
 from harmony_utils.files import read_json, write_atomically, write_json, write_text
-from harmony_utils.settings import AUDIT_SECTIONS, STAGES, AuditSettings, parse_assignments
 
 if TYPE_CHECKING:
     from harmony_utils.grid import Grid
+    from harmony_utils.settings import AuditSettings
 
 #: How a job calls this package: by the Python that runs now.
 HARMONY = f"{shlex.quote(sys.executable)} -m harmony_utils.cli"
@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 
 def stage_command(
-    stage: Annotated[str, typer.Option(help=f"One of {', '.join(STAGES)}.")],
+    stage: Annotated[str, typer.Option(help="predictions, affinity, …")],
     model: Annotated[str, typer.Option(help="As for `harmony audit`.")],
     benchmark: Annotated[
         list[str], typer.Option(help="As for `harmony audit`; several share the loaded model.")
@@ -59,6 +59,8 @@ def stage_command(
 
     Of several benchmarks, one that breaks off is tried twice and stops no other.
     """
+    from harmony_utils.settings import AUDIT_SECTIONS, STAGES, parse_assignments
+
     if stage not in STAGES:
         raise InputError(f"stage {stage!r}: write one of {', '.join(STAGES)}")
     settings = parse_assignments(parameters or [], sections=AUDIT_SECTIONS)
@@ -261,7 +263,7 @@ def _snakemake(command: list[str], lock: IO[str]) -> int:
 
 def _forget_failures(study: Path) -> None:
     """Remove the stamps of models that left out a benchmark: it is tried again."""
-    for stamp in (study / "done" / STAGES[0]).glob("*.json"):
+    for stamp in (study / "done" / "predictions").glob("*.json"):
         if read_json(stamp)["failed"]:
             stamp.unlink()
 

@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from harmony_utils.errors import InputError
+from harmony_utils.terminal import err, new_table, out
 
 if TYPE_CHECKING:
     from harmony_utils.logs import Import
     from harmony_utils.settings import AuditSettings
-
-out = Console()
-err = Console(stderr=True)
 
 Paths = Annotated[list[str], typer.Argument(help="Files, folders or globs; .gz and .zst too.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run root; default: runs/logs.")]
@@ -91,7 +87,7 @@ def audit_from_logs(
         about = {**found.to_dict(), "audits": shown, "refused": refused}
         print(json.dumps(about, ensure_ascii=False, allow_nan=False))
         return
-    table = Table(
+    table = new_table(
         "model", "benchmark", "items", "accuracy", "divided by", "HARMONY", "p", "verdict"
     )
     for about in shown:
@@ -128,7 +124,7 @@ def show_import(found: Import, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(about, ensure_ascii=False, allow_nan=False))
         return
-    table = Table("model", "task", "format", "items", "accuracy", "agrees with the log", "gold")
+    table = new_table("model", "task", "format", "items", "accuracy", "agrees with the log", "gold")
     for log in about["files"]:
         agreement = "\n".join(f"{m} {same}/{n}" for m, (same, n) in log["agreement"].items())
         name = log["task"] + (f" ({log['filter']})" if log["filter"] else "")

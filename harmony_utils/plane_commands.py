@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from harmony_utils.errors import InputError
+from harmony_utils.terminal import Table, err, fact_table, new_table, out
 
 if TYPE_CHECKING:
     from harmony_utils.plane import Plane
     from harmony_utils.settings import AuditSettings
     from harmony_utils.stages import Audit
-
-out = Console()
-err = Console(stderr=True)
 
 Folders = Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders above them.")]
 Listed = Annotated[
@@ -56,7 +53,14 @@ def plane_command(
     if n_matched < 10:
         raise InputError(f"--n-matched {n_matched}: give at least 10 questions")
     answers = run_answers(_folders(runs or [], listed), partition=partition)
-    plane = benchmark_plane(answers, PlaneSettings(partition=partition, n_matched=n_matched))
+    plane_settings = PlaneSettings(partition=partition, n_matched=n_matched)
+    plane = benchmark_plane(answers, plane_settings)
+    if left_out := sorted(set(answers["benchmark"]) - set(plane.table["benchmark"])):
+        err.print(
+            f"left out, fewer than {plane_settings.min_respondents} respondents with labels: "
+            f"{', '.join(left_out)}",
+            soft_wrap=True, markup=False, highlight=False,
+        )  # fmt: skip
     if out_file is not None:
         write_csv(plane, out_file)
         err.print(f"written: {out_file}", soft_wrap=True, markup=False, highlight=False)
@@ -103,7 +107,7 @@ def audit_given_partition(
     if as_json:
         print(json.dumps(about, ensure_ascii=False, allow_nan=False))
         return
-    table = Table(title=f"{about['model']} on {about['benchmark']}", show_header=False)
+    table = fact_table(f"{about['model']} on {about['benchmark']}")
     table.add_row("questions", f"{about['n_items']:,}")
     table.add_row("accuracy", f"{about['accuracy']:.3f}")
     table.add_row("scores", about["scores"])
@@ -112,28 +116,28 @@ def audit_given_partition(
     table.add_row("HARMONY", f"{about['harmony']:.3f} of {null['lo']:.3f}–{null['hi']:.3f}")
     table.add_row("verdict", verdict_sentence(found.result))
     out.print(table)
-    out.print(f"Results: {about['run_dir']}", soft_wrap=True)
+    out.print(f"Results: {about['run_dir']}", soft_wrap=True, markup=False)
 
 
 def respondent_table() -> Table:
     """Return the respondents that are no models, for ``harmony models``."""
     from harmony_utils.respondents import PREFIX, list_respondents
 
-    table = Table("name", "what answers", title="Rules, no language models: no own affinity")
+    table = new_table("name", "what answers", title="Rules, no language models: no own affinity")
     for found in list_respondents():
         table.add_row(PREFIX + found.name, found.title)
     return table
 
 
 def _plane_table(plane: Plane) -> Table:
-    table = Table(
+    table = new_table(
         "benchmark", "items", "models", "mean H", "variance", f"mean at n={_matched(plane)}",
         "even", "uneven", "cannot tell", title=f"Benchmark plane, partition: {plane.partition}",
     )  # fmt: skip
     for row in plane.table.to_dict("records"):
         matched = row["mean_matched"]
         table.add_row(
-            row["benchmark"],
+            escape(row["benchmark"]),
             f"{row['n_items']:,}",
             str(row["n_respondents"]),
             f"{row['mean']:.3f} ({row['mean_low']:.3f}–{row['mean_high']:.3f})",

@@ -47,7 +47,9 @@ def added_later(default: Any, description: str, **constraints: Any) -> Any:
 class StageSettings(BaseModel):
     """Base of the settings of one stage."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=False, validate_default=True, allow_inf_nan=False
+    )
 
     def identity(self) -> dict[str, Any]:
         """Return the values that decide the result, for the key of a finished stage."""
@@ -198,6 +200,14 @@ class ClusteringSettings(StageSettings):
     n_init: int = Field(10, ge=1, description="k-means restarts")
     n_stability: int = Field(10, ge=2, description="seeds compared to report stability")
     random_state: int = Field(0, ge=0, description="seed")
+
+    @field_validator("max_clusters")
+    @classmethod
+    def _not_below(cls, value: int, info: Any) -> int:
+        smallest = info.data.get("min_clusters", 2)
+        if value < smallest:
+            raise ValueError(f"it lies below clustering.min_clusters, {smallest}")
+        return value
 
 
 class HarmonySettings(StageSettings):

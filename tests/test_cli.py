@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
-from conftest import harmony_command, write_quiz
+import pytest
+from conftest import PROJECT, harmony_command, write_quiz
+from rich.console import Console
+
+from harmony_utils import files, terminal
+from harmony_utils.cli import main
+
+RECORDED = PROJECT / "results" / "recorded" / "arc_easy" / "smollm2-135m"
+
+
+def refused(arguments, code, capsys):
+    """Run the command here; return its complaint, which must be one line."""
+    with pytest.raises(SystemExit) as done:
+        main(arguments)
+    assert done.value.code == code
+    told = capsys.readouterr().err
+    assert told.startswith("harmony: ")
+    assert told.count("\n") == 1
+    return told
 
 
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, tiny_model):
@@ -28,6 +49,61 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, tiny_model):
         assert done.stderr.count("\n") == 1, done.stderr
         assert message in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_file_without_its_option_is_told_where_it_goes(capsys):
+    assert refused(["audit", "quiz.jsonl"], 2, capsys).count("goes after --benchmark") == 1
+
+
+def test_what_the_system_refuses_is_one_line(tmp_path, capsys, monkeypatch):
+    run = tmp_path / "run"
+    run.mkdir()
+    shutil.copy(RECORDED / "predictions.parquet", run)
+    (tmp_path / "file").write_text("")
+    told = refused(["export", str(run), "--out", str(tmp_path / "file" / "a.csv")], 2, capsys)
+    assert str(tmp_path / "file" / "a.csv") in told
+    assert "check that the path is right" in told
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    (tmp_path / "b.csv").write_text("old")
+    told = refused(["export", str(run), "--out", str(tmp_path / "b.csv")], 4, capsys)
+    assert f"{tmp_path / 'b.csv'}: no space left on device; make room" in told
+    assert (tmp_path / "b.csv").read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b.csv", "file", "run"]
+
+
+def test_tables_lose_no_name_where_they_are_narrow(monkeypatch):
+    name = "meta-llama/Llama-3.1-8B-Instruct"
+    table = terminal.new_table("model", "accuracy")
+    table.add_row(name, "0.123456")
+    shown = io.StringIO()
+    Console(file=shown, width=24).print(table)
+    letters = "".join(c for c in shown.getvalue() if c.isalnum() or c in "-/.")
+    assert "…" not in shown.getvalue()
+    assert set(name) <= set(letters)
+    assert letters.count("l") == ("model" + name).count("l")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert terminal._RoomyConsole(file=io.StringIO()).width >= 120
+    monkeypatch.setenv("COLUMNS", "60")
+    assert terminal._RoomyConsole(file=io.StringIO()).width == 60
+
+
+def test_help_and_version_start_without_what_computes():
+    heavy = "{'numpy', 'pandas', 'pydantic', 'torch', 'sklearn'}"
+    script = f"import sys, harmony_utils.cli; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stdout + done.stderr
+
+
+def test_version_and_short_help(capsys):
+    for arguments, text in (["--version"], "harmony 0."), (["audit", "-h"], "--benchmark"):
+        with pytest.raises(SystemExit) as done:
+            main(arguments)
+        assert done.value.code == 0
+        assert text in capsys.readouterr().out
 
 
 def test_interrupted_is_130_and_says_how_to_go_on(tmp_path, tiny_model):

@@ -12,6 +12,7 @@ from conftest import PROJECT, harmony_command
 from harmony_utils.cli import main
 from harmony_utils.difficulty import (
     Purpose,
+    audit_difficulty,
     effective_size,
     load_purpose,
     load_responses,
@@ -21,6 +22,7 @@ from harmony_utils.difficulty import (
     simulate_panel,
 )
 from harmony_utils.errors import InputError, RefusedError
+from harmony_utils.logs.export import export_runs
 
 RECORDED = PROJECT / "results" / "recorded" / "arc_easy"
 
@@ -84,6 +86,64 @@ def test_a_bad_table_is_refused_in_one_line(tmp_path, lines, message):
     with pytest.raises(InputError, match=message) as caught:
         load_responses([path])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("model;item;correct", "separated by ';'; write commas"),
+        ("Model,Item,Correct", "small letters"),
+        ("model,q1,q2,q3,q4", "a row for each model and item"),
+        ("model,id,acc", "rename what you have"),
+    ],
+)
+def test_a_table_of_another_form_is_told_what_to_do(tmp_path, header, message):
+    path = tmp_path / "answers.csv"
+    path.write_text(header + "\n")
+    with pytest.raises(InputError, match=message):
+        load_responses([path])
+
+
+@pytest.mark.parametrize(("row", "name"), [(",q1,1", "model"), ("m1,,1", "item")])
+def test_an_empty_name_is_no_model_and_no_item(tmp_path, row, name):
+    path = tmp_path / "answers.csv"
+    path.write_text(f"model,item,correct\nm0,q0,1\n{row}\n")
+    with pytest.raises(InputError, match=f"answer 2 of 2: the {name} is empty"):
+        load_responses([path])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_export_writes_counts_like_the_runs(tmp_path, ending):
+    path = tmp_path / f"answers.{ending}"
+    export_runs([RECORDED], path)
+    exported, runs = load_responses([path]), load_responses([RECORDED])
+    assert sorted(exported.models) == sorted(runs.models)
+    models = [exported.models.index(name) for name in runs.models]
+    items = [exported.items.index(name) for name in runs.items]
+    np.testing.assert_array_equal(exported.values[np.ix_(models, items)], runs.values)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--target=-inf:inf"], "two finite numbers"),
+        (["--seed=-1"], "greater than or equal to 0"),
+        (["--checks=-1"], "greater than or equal to 0"),
+        (["--draws=0"], "greater than or equal to 2"),
+    ],
+)
+def test_options_outside_their_range_are_one_line(tmp_path, capsys, more, message):
+    path = tmp_path / "answers.csv"
+    long_table(PANEL).to_csv(path, index=False)
+    with pytest.raises(SystemExit) as done:
+        main(["difficulty", str(path), f"--out={tmp_path / 'd'}", *more])
+    assert done.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_models_with_the_same_answers_cannot_be_told_apart(tmp_path):
+    with pytest.raises(InputError, match="3 models cannot be told apart"):
+        audit_difficulty(responses_from_matrix(np.ones((3, 12)), models=list("abc")), n_draws=2)
 
 
 def test_recorded_runs_are_joined_by_content():

@@ -106,6 +106,27 @@ def test_bad_input_is_one_line(tmp_path, more, code, message, capsys):
     assert message in complaint
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--generator=magic"], "choose surgery, random, chat:MODEL"),
+        (["--generator=chat:no-such-model"], "no such catalogue name"),
+        (["--reader=no-such-model"], "no such catalogue name"),
+        (["--irt=3pl"], "choose 1pl or 2pl"),
+        (["--widest=-1"], "positive width"),
+        (["--seed=-1"], "greater than or equal to 0"),
+    ],
+)
+def test_what_cannot_work_is_told_before_anybody_answers(
+    tmp_path, more, message, capsys, monkeypatch
+):
+    monkeypatch.setattr(filling, "_answered", None)
+    with pytest.raises(SystemExit) as done:
+        main(arguments(tmp_path, *more))
+    assert done.value.code == 2
+    assert message in capsys.readouterr().err
+
+
 def test_two_respondents_are_too_few(tmp_path, capsys):
     with pytest.raises(SystemExit) as done:
         main(["fill", "--benchmark=redundantqa", "--limit=40", f"--out={tmp_path}", *PANEL[:2]])

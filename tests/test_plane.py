@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 from conftest import PROJECT, harmony_command
 
 from harmony_utils import plots
+from harmony_utils.cli import main
 from harmony_utils.errors import InputError
 from harmony_utils.metric import harmony_score
 from harmony_utils.plane import COLUMNS, benchmark_plane, resampled_harmony
+from harmony_utils.predictions import Predictions
 from harmony_utils.reading import plane_reading
 from harmony_utils.respondents import PREFIX, list_respondents, respond
 from harmony_utils.scoring import load_model, score
@@ -195,6 +198,20 @@ def test_runs_can_be_named_in_a_file(rule_runs, tmp_path):
         done = harmony_command("plane", *more)
         assert done.returncode == 2
         assert problem in done.stderr
+
+
+def test_a_benchmark_with_too_few_runs_stops_no_other(rule_runs, quiz, tmp_path, capsys):
+    shutil.copytree(rule_runs, tmp_path / "runs")
+    three = next((tmp_path / "runs").glob("*"))
+    shutil.copytree(next(three.glob("*")), three.with_name("lonely") / "one")
+    for run in three.glob("*"):
+        labels = Predictions.load(run / "predictions.parquet").table[["key"]].assign(label=0)
+        labels.loc[::2, "label"] = 1
+        labels.to_parquet(run / "given-embeddings.parquet")
+    with pytest.raises(SystemExit) as done:
+        main(["plane", str(tmp_path / "runs"), "--partition=embeddings", "--n-matched=10"])
+    assert done.value.code == 0
+    assert capsys.readouterr().err.strip().endswith("respondents with labels: lonely")
 
 
 def test_runs_without_the_labels_asked_for_are_named(rule_runs):

@@ -82,6 +82,13 @@ def test_csv_layouts(tmp_path, text):
     assert (item.question, item.options, item.gold) == ("2 + 2 =", ("3", "4", "5"), 1)
 
 
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+def test_another_separator_is_named(tmp_path, sign):
+    path = tmp_path / "a.csv"
+    path.write_text("question,A,B,gold\n2 + 2 =,3,4,B\n".replace(",", sign))
+    assert f"its cells are separated by {sign!r}; write commas" in refusal(path)
+
+
 def test_tsv_and_quoted_line_breaks(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('question\tA\tB\tgold\n"first\nsecond"\tx\ty\tB\nnext\tx\ty\tC\n')

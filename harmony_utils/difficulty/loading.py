@@ -12,6 +12,9 @@ from harmony_utils.errors import InputError
 from harmony_utils.predictions import Predictions
 
 PREDICTIONS_FILE = "predictions.parquet"
+EXPORTED = ("model", "benchmark", "key", "native_id", "correct")
+"""Columns by which a table of ``harmony export`` is known."""
+
 _TABLES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".jsonl": None}
 
 
@@ -23,7 +26,8 @@ def load_responses(paths: Sequence[str | Path], *, common: bool = False) -> Resp
     paths : sequence of path
         Run folders, or folders with run folders below them; a long table ``model,item,correct``
         with ``subject``, ``subdomain`` and ``family`` as columns if there are any (CSV, TSV,
-        Parquet, JSONL), where an empty cell and an absent row are missing answers; else
+        Parquet, JSONL), where an empty cell and an absent row are missing answers; a table that
+        ``harmony export`` wrote, which counts like the runs in it; else
         evaluation logs of other tools, see :mod:`harmony_utils.logs.importing`.
     common : bool
         Keep only items that every model answered; otherwise all, with missing answers.
@@ -73,12 +77,34 @@ def _long_table(path: Path) -> pd.DataFrame | None:
     table.columns = [str(name).strip() for name in table.columns]
     if {"model", "item", "correct"} <= set(table.columns):
         return table
+    if set(EXPORTED) <= set(table.columns):
+        return _exported(table, path)
     if path.suffix.lower() in (".csv", ".tsv"):
-        raise InputError(
-            f"{path}: has the columns {', '.join(table.columns)}; model, item and correct are "
-            "needed"
-        )
+        raise InputError(f"{path}: {_no_long_table(list(table.columns))}")
     return None
+
+
+def _no_long_table(columns: list[str]) -> str:
+    """Say what a table lacks, and what to do about it."""
+    shown = ", ".join(columns[:12]) + (f" … ({len(columns)} in all)" if len(columns) > 12 else "")
+    text = f"has the columns {shown}; model, item and correct are needed"
+    if len(columns) == 1 and (sign := next((s for s in ";\t|" if s in columns[0]), "")):
+        return f"{text}: its cells are separated by {sign!r}; write commas, or tabs in a .tsv"
+    folded = {name.lower() for name in columns}
+    if {"model", "item", "correct"} <= folded:
+        return f"{text}: write their names in small letters"
+    if "model" in folded and len(columns) > 4:
+        return f"{text}: with a column an item, write a row for each model and item instead"
+    return f"{text}: rename what you have"
+
+
+def _exported(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Take from a table of ``harmony export`` what a run folder would give."""
+    kept = table[[*EXPORTED, "subject"]].copy() if "subject" in table else table[[*EXPORTED]].copy()
+    try:
+        return kept.assign(correct=pd.to_numeric(kept["correct"]), family=None)
+    except ValueError as error:
+        raise InputError(f"{path}: column correct: {error}; export the runs again") from None
 
 
 def _run_folders(path: Path) -> list[Path]:

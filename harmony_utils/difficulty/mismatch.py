@@ -10,6 +10,7 @@ coined "measure mismatch" is not public in full; this one is ours and is not sai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -78,8 +79,10 @@ class Target:
 
 def uniform_target(low: float, high: float) -> Target:
     """Return a target that wants every difficulty of a range alike."""
-    if not low < high:
-        raise InputError(f"range {low:g} to {high:g}: the first must be smaller")
+    if not low < high or math.isinf(high - low):
+        raise InputError(
+            f"range {low:g} to {high:g}: give two finite numbers, the smaller one first"
+        )
     text = f"uniform over abilities {low:g} to {high:g}, as declared"
     return Target("uniform", text, (float(low), float(high)), (1.0,))
 
@@ -88,7 +91,10 @@ def pool_target(fit: DifficultyFit) -> Target:
     """Return a target that is uniform over the abilities of the models that are compared."""
     low, high = float(fit.ability.min()), float(fit.ability.max())
     if high - low < 1e-6:
-        raise InputError("the models have the same ability; declare a range instead")
+        raise InputError(
+            f"the {len(fit.models)} models cannot be told apart: their answers give all of them "
+            "the same ability; add models, or items on which they differ"
+        )
     text = f"uniform over the abilities of the {len(fit.models)} models, {low:.2f} to {high:.2f}"
     return Target("pool", text, (low, high), (1.0,))
 

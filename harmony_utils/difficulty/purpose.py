@@ -139,6 +139,8 @@ def load_purpose(path: str | Path) -> Purpose:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            message = f"unknown; there are {', '.join(Purpose.model_fields)}"
         raise InputError(f"{path}: {place + ': ' if place else ''}{message}") from None
 
 

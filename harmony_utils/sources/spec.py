@@ -220,6 +220,11 @@ def _missing(role: str, names: Sequence[str], target: str) -> str:
     if role == "options":
         looked += ", or option_a, option_b … or option_0, option_1 … or A, B, C …, or answers"
     found = ", ".join(names) or "none"
+    if len(names) == 1 and (sign := next((s for s in ";\t|" if s in names[0]), "")):
+        return (
+            f"{target}: has one column only, {names[0]!r}: its cells are separated by {sign!r}; "
+            "write commas, or tabs in a file that ends in .tsv"
+        )
     return (
         f"{target}: has no column for the {role} (looked for {looked}; found {found}): "
         f"rename one, or add ?{role}=COLUMN"

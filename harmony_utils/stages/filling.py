@@ -45,6 +45,7 @@ from harmony_utils.predictions import Predictions
 from harmony_utils.respondents import is_respondent, respond
 from harmony_utils.runs import Run, versions
 from harmony_utils.scoring import load_model, score
+from harmony_utils.scoring.models import identify_model
 from harmony_utils.settings import PredictionsSettings
 from harmony_utils.stages.audit import Audit
 
@@ -101,10 +102,12 @@ def fill_benchmark(
     Raises
     ------
     InputError
-        For fewer than three different respondents, other benchmarks or an unknown generator.
+        For fewer than three different respondents, other benchmarks, or an unknown generator,
+        reader or shape: told before the panel answers.
     RefusedError
         If there is no gap that these answers can tell from chance, and no bands are given.
     """
+    _check_choices(generator, reader, irt, widest_band)
     respondents, responses = _answered(audits)
     fit = fit_difficulty(responses, model=irt)
     wanted = target or pool_target(fit)
@@ -290,8 +293,6 @@ def _ask(audit: Audit) -> Callable[[Sequence[Item]], np.ndarray]:
 
 def _reader(model: str, respondents: Sequence[Audit]) -> Reader:
     """Return a reader; what it answered as a member of the panel is not scored again."""
-    if is_respondent(model):
-        raise InputError(f"--reader {model}: a rule has no likelihoods; name a language model")
     settings = PredictionsSettings()
     language_model = load_model(model, device="auto")
     benchmark = respondents[0].benchmark
@@ -307,6 +308,29 @@ def _reader(model: str, respondents: Sequence[Audit]) -> Reader:
     return reader
 
 
+def _check_choices(generator: str, reader: str, irt: str, widest_band: float) -> None:
+    """Refuse what cannot work before the panel answers, which may take hours."""
+    if irt not in ("1pl", "2pl"):
+        raise InputError(f"--irt {irt}: choose 1pl or 2pl")
+    if not 0 < widest_band < float("inf"):
+        raise InputError(f"--widest {widest_band:g}: give a positive width in logits")
+    kind, _, rest = generator.partition(":")
+    if kind in ("http", "https"):
+        if not generator.rpartition("#")[0]:
+            raise InputError(f"--generator {generator}: give the model's name too, URL#MODEL")
+    elif kind == "chat" and rest:
+        identify_model(rest)
+    elif generator not in ("surgery", "random"):
+        raise InputError(
+            f"--generator {generator}: choose surgery, random, chat:MODEL (a local model) or "
+            "URL#MODEL"
+        )
+    if reader and is_respondent(reader):
+        raise InputError(f"--reader {reader}: a rule has no likelihoods; name a language model")
+    if reader:
+        identify_model(reader)
+
+
 def _generator(
     name: str, audit: Audit, texts: TextSpace, fit: DifficultyFit, reader: Reader | None
 ) -> Generator:
@@ -318,11 +342,5 @@ def _generator(
         )
     if kind in ("http", "https"):
         url, _, model = name.rpartition("#")
-        if not url:
-            raise InputError(f"--generator {name}: give the model's name too, URL#MODEL")
         return ChatGenerator(EndpointChat(url, model), name=model, difficulties=known)
-    if kind == "chat" and rest:
-        return ChatGenerator(LocalChat(load_model(rest)), name=rest, difficulties=known)
-    raise InputError(
-        f"--generator {name}: choose surgery, random, chat:MODEL (a local model) or URL#MODEL"
-    )
+    return ChatGenerator(LocalChat(load_model(rest)), name=rest, difficulties=known)

@@ -16,6 +16,7 @@ from harmony_utils.files import read_json
 from harmony_utils.partition import spectral_partition
 from harmony_utils.predictions import Predictions
 from harmony_utils.runs import RUN_FILE, Run, find_runs, recorded_folder
+from harmony_utils.settings import PlaneSettings
 from harmony_utils.similarity import affinity_from_divergence
 from harmony_utils.sources import list_benchmarks
 
@@ -164,7 +165,8 @@ def run_answers(folders: Sequence[Path | str], *, partition: str = "own") -> pd.
     Raises
     ------
     InputError
-        If there is no run, two have the same name, or none of a benchmark has such labels.
+        If there is no run, two have the same name, or none of a benchmark that has enough
+        respondents for the plane has such labels.
     """
     if partition not in PARTITIONS:
         raise InputError(f"partition {partition!r}: choose {', '.join(PARTITIONS)}")
@@ -178,7 +180,12 @@ def run_answers(folders: Sequence[Path | str], *, partition: str = "own") -> pd.
     parts = []
     for benchmark, runs in sorted(by_benchmark.items()):
         tables = {name: Predictions.load(r.path("predictions.parquet")) for name, r in runs.items()}
-        labels = _run_labels(benchmark, runs, tables, partition)
+        try:
+            labels = _run_labels(benchmark, runs, tables, partition)
+        except InputError:
+            if len(runs) >= PlaneSettings().min_respondents:
+                raise
+            labels = {}  # too few runs for a place on the plane: no reason to refuse the others
         parts += [
             predictions.table[["key", "native_id", "subject", "correct"]].assign(
                 benchmark=benchmark, respondent=name, **{partition: labels.get(name)}
