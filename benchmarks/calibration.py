@@ -67,7 +67,7 @@ def true_accuracies(
 def stated_power(sizes: np.ndarray, planted: np.ndarray) -> float:
     """Return the power that a result with the true mean states."""
     n_items, mean = sizes.sum(), float(planted[0] @ sizes / sizes.sum())
-    return spread_power(n_items, len(sizes), mean, bandwidth=BANDWIDTH, confidence=1 - LEVEL)
+    return spread_power(n_items, len(sizes), mean, spread=BANDWIDTH, confidence=1 - LEVEL)
 
 
 def verdict_rates(

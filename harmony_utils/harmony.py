@@ -33,7 +33,7 @@ from harmony_utils.null import (
     null_p_value,
     shuffled_accuracies,
 )
-from harmony_utils.power import POWER, items_needed, spread_power
+from harmony_utils.power import POWER, items_needed, largest_spread, spread_power
 from harmony_utils.uncertainty import Intervals, bootstrap_intervals
 
 __all__ = [
@@ -129,8 +129,21 @@ class HarmonyResult:
     design_effect: float = 1.0
 
     @property
+    def spread(self) -> float:
+        """The spread of accuracies that ``power`` is about: one bandwidth, or less where sizes and
+        mean do not allow as much; see :func:`~harmony_utils.power.largest_spread`."""
+        return min(self.bandwidth, largest_spread(self.sizes, self.accuracy))
+
+    @property
+    def spread_text(self) -> str:
+        """The spread in words."""
+        if self.spread < self.bandwidth:
+            return f"{self.spread:.2g}, the most that this mean and these sizes allow,"
+        return f"{self.bandwidth:g}"
+
+    @property
     def power(self) -> float:
-        """Chance of noticing accuracies that spread by one bandwidth; see :func:`spread_power`.
+        """Chance of noticing accuracies that spread that far; see :func:`spread_power`.
 
         Of questions that hang together only ``n_items / design_effect`` count.
         """
@@ -138,7 +151,7 @@ class HarmonyResult:
             self.n_items / self.design_effect,
             self.n_clusters,
             self.accuracy,
-            bandwidth=self.bandwidth,
+            spread=self.spread,
             confidence=self.confidence,
         )
 
@@ -146,10 +159,7 @@ class HarmonyResult:
     def items_needed(self) -> int | None:
         """Items, in the same shares, at which ``power`` reaches :data:`POWER`; else None."""
         number = items_needed(
-            self.n_clusters,
-            self.accuracy,
-            bandwidth=self.bandwidth,
-            confidence=self.confidence,
+            self.n_clusters, self.accuracy, spread=self.spread, confidence=self.confidence
         )
         return number and math.ceil(number * self.design_effect - 1e-9)
 
@@ -179,7 +189,7 @@ class HarmonyResult:
         if self.power < POWER:
             return (
                 f"with {self.count} in {self.n_clusters} subdomains, accuracies that "
-                f"spread by {self.bandwidth:g} would be noticed with a chance of only "
+                f"spread by {self.spread_text} would be noticed with a chance of only "
                 f"{self.power:.0%}; {POWER:.0%} takes about {_two_digits(self.items_needed)} "
                 "questions"
             )
@@ -207,6 +217,7 @@ class HarmonyResult:
             "verdict": {
                 "label": self.verdict,
                 "reason": self.reason,
+                "spread": self.spread,
                 "power": self.power,
                 "items_needed": self.items_needed,
             },

@@ -15,9 +15,9 @@ POWER = 0.8
 
 
 def spread_power(
-    n_items: int, n_clusters: int, accuracy: float, *, bandwidth: float, confidence: float
+    n_items: int, n_clusters: int, accuracy: float, *, spread: float, confidence: float
 ) -> float:
-    """Return the chance of noticing accuracies that spread by one bandwidth.
+    """Return the chance of noticing accuracies that spread so far.
 
     Parameters
     ----------
@@ -25,8 +25,9 @@ def spread_power(
         Items and subdomains.
     accuracy : float
         Mean over items.
-    bandwidth : float
-        The spread, as a weighted standard deviation; no more than the mean allows is taken.
+    spread : float
+        Weighted standard deviation of accuracies; no more than the mean allows is taken. How far
+        sizes allow, says :func:`largest_spread`.
     confidence : float
         1 minus the level of the test.
 
@@ -40,10 +41,10 @@ def spread_power(
 
     Examples
     --------
-    >>> round(spread_power(273, 4, 0.5, bandwidth=0.1, confidence=0.95), 3)
+    >>> round(spread_power(273, 4, 0.5, spread=0.1, confidence=0.95), 3)
     0.801
     """
-    share = _information(accuracy, bandwidth)
+    share = _information(accuracy, spread)
     if share <= 0:
         return 0.0
     freedom = n_clusters - 1
@@ -54,15 +55,15 @@ def items_needed(
     n_clusters: int,
     accuracy: float,
     *,
-    bandwidth: float,
+    spread: float,
     confidence: float,
     power: float = POWER,
 ) -> int | None:
-    """Return how many items it takes to notice a spread of one bandwidth, in the same shares.
+    """Return how many items it takes to notice such a spread, in the same shares.
 
     Parameters
     ----------
-    n_clusters, accuracy, bandwidth, confidence
+    n_clusters, accuracy, spread, confidence
         As in :func:`spread_power`, whose inverse this is.
     power : float
         The chance wanted, above ``1 - confidence``.
@@ -70,15 +71,15 @@ def items_needed(
     Returns
     -------
     int or None
-        Rounded up. It rises with the number of subdomains and falls with the bandwidth. None where
+        Rounded up. It rises with the number of subdomains and falls with the spread. None where
         all answers are right or all are wrong: no number of such items shows anything.
 
     Examples
     --------
-    >>> [items_needed(k, 0.5, bandwidth=0.1, confidence=0.95) for k in (2, 4, 20)]
+    >>> [items_needed(k, 0.5, spread=0.1, confidence=0.95) for k in (2, 4, 20)]
     [197, 273, 514]
     """
-    share = _information(accuracy, bandwidth)
+    share = _information(accuracy, spread)
     if share <= 0:
         return None
     freedom = n_clusters - 1
@@ -145,7 +146,7 @@ def _sums_next_to(sizes: Sequence[int], right: float, room: int) -> list[int]:
     return [start + window.bit_length() - 1, start + (window & -window).bit_length() - 1]
 
 
-def _information(accuracy: float, bandwidth: float) -> float:
+def _information(accuracy: float, spread: float) -> float:
     """Return the noncentrality that one item adds."""
     variance = accuracy * (1 - accuracy)
-    return min(bandwidth**2, variance) / variance if variance > 0 else 0.0
+    return min(spread**2, variance) / variance if variance > 0 else 0.0

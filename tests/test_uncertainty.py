@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,13 @@ from harmony_utils.errors import InputError
 from harmony_utils.files import read_json
 from harmony_utils.harmony import harmony, subdomain_table
 from harmony_utils.metric import size_evenness
-from harmony_utils.power import POWER, items_needed, spread_power
-from harmony_utils.reading import calibration_reading, interval_reading, verdict_sentence
+from harmony_utils.power import POWER, items_needed, largest_spread, spread_power
+from harmony_utils.reading import (
+    calibration_reading,
+    harmony_reading,
+    interval_reading,
+    verdict_sentence,
+)
 from harmony_utils.runs import recorded_folder
 from harmony_utils.uncertainty import bootstrap_intervals, corrected_harmony, resampled_accuracies
 
@@ -151,8 +157,37 @@ def test_correction_by_hand():
     assert corrected_harmony(sizes, accuracies, variance=1, bandwidth=0.1) == pytest.approx(1)
 
 
+def test_the_largest_spread_is_the_best_of_all_corners():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        sizes = rng.integers(1, 30, rng.integers(2, 6))
+        right = rng.uniform(0, sizes.sum())
+        most = 0.0
+        for free, full in product(range(len(sizes)), product([0, 1], repeat=len(sizes))):
+            left = right - sizes @ np.array(full) + full[free] * sizes[free]
+            if 0 <= left <= sizes[free]:
+                accuracies = np.array(full, dtype=float)
+                accuracies[free] = left / sizes[free]
+                most = max(most, np.sqrt(np.cov(accuracies, fweights=sizes, ddof=0)))
+        found = largest_spread(sizes.tolist(), right / sizes.sum())
+        assert found == pytest.approx(most, abs=1e-9)
+    assert largest_spread([5, 5], 0) == largest_spread([5, 5], 1) == 0
+
+
+def test_a_verdict_is_not_about_a_spread_that_cannot_be():
+    few = harmony(*items((760, 240), (15, 5)), n_null=500)
+    assert few.spread == pytest.approx(largest_spread((760, 240), 0.02))
+    assert few.spread < few.bandwidth
+    assert "the most that this mean and these sizes allow" in harmony_reading(few)
+    tiny = harmony(*items((76, 24), (2, 0)), n_null=500)
+    assert tiny.verdict == "cannot tell"
+    assert tiny.power < POWER < spread_power(100, 2, 0.02, spread=0.1, confidence=0.95)
+    wide = harmony(*items((100, 100), (50, 50)), n_null=100)
+    assert wide.spread == wide.bandwidth
+
+
 def test_items_needed_is_where_power_gets_there():
-    options = {"bandwidth": 0.1, "confidence": 0.95}
+    options = {"spread": 0.1, "confidence": 0.95}
     for k in (2, 5, 20):
         for accuracy in (0.1, 0.5, 0.97):
             n = items_needed(k, accuracy, **options)
@@ -161,10 +196,10 @@ def test_items_needed_is_where_power_gets_there():
 
 
 def test_items_needed_is_monotone_and_says_where_none_are_enough():
-    options = {"bandwidth": 0.1, "confidence": 0.95}
+    options = {"spread": 0.1, "confidence": 0.95}
     by_k = [items_needed(k, 0.5, **options) for k in range(2, 21)]
     assert by_k == sorted(set(by_k))
-    by_width = [items_needed(4, 0.5, bandwidth=b, confidence=0.95) for b in (0.4, 0.2, 0.1, 0.01)]
+    by_width = [items_needed(4, 0.5, spread=s, confidence=0.95) for s in (0.4, 0.2, 0.1, 0.01)]
     assert by_width == sorted(set(by_width))
     assert items_needed(4, 0.5, power=0.9, **options) > items_needed(4, 0.5, **options)
     assert items_needed(4, 1.0, **options) is None

@@ -11,8 +11,9 @@ from harmony_utils.harmony import HarmonyResult
 from harmony_utils.reading.words import capital, p_text, signed
 
 SMALL_SPREAD = 0.25
-"""Accuracies that spread by less than this share of the bandwidth are called little different,
-even where that is more than chance: with many questions almost any difference is. Our choice."""
+"""Accuracies that spread by less than this share of the bandwidth, or of what their mean allows,
+are called little different even where that is more than chance: with many questions almost any
+difference is. Our choice."""
 
 
 def harmony_reading(result: HarmonyResult) -> str:
@@ -60,11 +61,11 @@ def harmony_reading(result: HarmonyResult) -> str:
     ]
     if result.verdict == "not distinguishable from even":
         parts.append(
-            f"Accuracies that spread by {result.bandwidth:g} would have been noticed with a chance "
+            f"Accuracies that spread by {result.spread_text} would have been noticed with a chance "
             f"of {result.power:.0%}; smaller differences may be there."
         )
     spread = math.sqrt(result.inequality["weighted_variance"])
-    if result.verdict == "uneven" and spread < SMALL_SPREAD * result.bandwidth:
+    if result.verdict == "uneven" and spread < SMALL_SPREAD * result.spread:
         parts.append(
             f"**Uneven, but by little:** accuracies spread by {spread:.3f} around the mean "
             f"(weighted standard deviation), at a bandwidth of {result.bandwidth:g}. With "
@@ -103,7 +104,7 @@ def verdict_sentence(result: HarmonyResult) -> str:
     because = {
         "uneven": f"a HARMONY of {result.harmony:.3f} or less is rare {deals}.",
         "not distinguishable from even": f"a HARMONY of {result.harmony:.3f} or less is not "
-        f"unusual {deals}, and accuracies that spread by {result.bandwidth:g} would have been "
+        f"unusual {deals}, and accuracies that spread by {result.spread_text} would have been "
         f"noticed with a chance of {result.power:.0%}.",
         "cannot tell": f"{result.reason}.",
     }

@@ -32,8 +32,8 @@ STEPS: dict[str, Step] = {
         ("partition.parquet", "partition.json"),
         version=2,
     ),
-    # version 3: groups of questions, the interval over subdomains found anew
-    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",), version=3),
+    # version 4: power is about a spread that the sizes allow; HARMONY is that of 3
+    "harmony": Step("harmony", ("predictions", "clustering"), ("harmony.json",), version=4),
     "stratified": Step("harmony", ("harmony",), ("stratified.json",)),
     # version 2: more methods, intervals, one list of items for all
     "rebalancing": Step(
