@@ -22,7 +22,7 @@ from scipy.special import chdtri, ndtr, ndtri
 from harmony_utils.files import write_atomically, write_json
 from harmony_utils.metric import harmony_mass, harmony_of_mass
 from harmony_utils.null import TIE
-from harmony_utils.power import POWER, spread_power
+from harmony_utils.power import POWER, largest_spread, spread_power
 from harmony_utils.runs import recorded_folder, versions
 from harmony_utils.uncertainty import corrected_harmony, noise_corrected_draws
 
@@ -67,7 +67,8 @@ def true_accuracies(
 def stated_power(sizes: np.ndarray, planted: np.ndarray) -> float:
     """Return the power that a result with the true mean states."""
     n_items, mean = sizes.sum(), float(planted[0] @ sizes / sizes.sum())
-    return spread_power(n_items, len(sizes), mean, spread=BANDWIDTH, confidence=1 - LEVEL)
+    spread = min(BANDWIDTH, largest_spread(sizes.tolist(), mean))
+    return spread_power(n_items, len(sizes), mean, spread=spread, confidence=1 - LEVEL)
 
 
 def verdict_rates(
