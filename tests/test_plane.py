@@ -18,7 +18,7 @@ from harmony_utils import plots
 from harmony_utils.cli import main
 from harmony_utils.errors import InputError
 from harmony_utils.metric import harmony_score
-from harmony_utils.plane import COLUMNS, benchmark_plane, resampled_harmony
+from harmony_utils.plane import COLUMNS, benchmark_plane, resampled_harmony, split_distances
 from harmony_utils.predictions import Predictions
 from harmony_utils.reading import plane_reading
 from harmony_utils.respondents import PREFIX, list_respondents, respond
@@ -34,6 +34,7 @@ from harmony_utils.stages import (
     recorded_panel,
     run_answers,
 )
+from harmony_utils.stages.panel import split_pairs
 
 QUICK = PlaneSettings(n_null=100, n_bootstrap=100, n_matched=20, n_matched_draws=20)
 
@@ -117,6 +118,27 @@ def test_equal_numbers_of_items_make_a_large_benchmark_look_like_a_small_one():
     assert table["mean_matched"]["small"] == pytest.approx(table["mean"]["small"])
     smaller = benchmark_plane(answers, QUICK.model_copy(update={"n_matched": 61})).table
     assert smaller.set_index("benchmark")["mean_matched"].isna()["small"]
+
+
+def test_two_samples_of_one_benchmark_are_held_against_pairs_of_others():
+    table = pd.DataFrame(
+        {
+            "benchmark": ["a", "a_test", "b", "c", "small"],
+            "mean_matched": [0.90, 0.88, 0.70, 0.89, np.nan],
+            "variance_matched": [0.01, 0.03, 0.01, 0.02, np.nan],
+        }
+    )
+    found = split_distances(table, [("a", "a_test"), ("b", "small"), ("c", "gone")])
+    assert found["benchmark"].tolist() == ["a", "a"]
+    mean, variance = found.to_dict("records")
+    # of a-b, a-c, a_test-b, a_test-c, b-c only the two with c lie closer than .02
+    assert (mean["distance"], mean["closer"]) == (pytest.approx(0.02), 0.4)
+    # a_test-b is as far, the others lie closer
+    assert (variance["distance"], variance["closer"]) == (pytest.approx(0.02), 0.9)
+    assert split_distances(table, []).empty
+    assert split_pairs(["copa", "arc_easy_test", "arc_easy", "mmlu_validation", "no_such"]) == [
+        ("arc_easy", "arc_easy_test")
+    ]
 
 
 def test_a_subdomain_that_a_draw_leaves_empty_holds_no_mass():
