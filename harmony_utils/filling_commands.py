@@ -138,7 +138,11 @@ def _band(text: str) -> tuple[float, float, int]:
 def _conclusions(table: Any) -> Table:
     """Arrange what originals, both together and additions alone lead to."""
     shown = new_table(
-        "part", "usable items", "distance from the target", "widest gap", title="Originals and additions"
+        "part",
+        "usable items",
+        "distance from the target",
+        "widest gap",
+        title="Originals and additions",
     )
     for row in table.to_dict("records"):
         values = [row.get("distance"), row.get("widest_gap")]

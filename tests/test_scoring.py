@@ -17,7 +17,7 @@ from harmony_utils.errors import InputError
 from harmony_utils.items import Benchmark, Item
 from harmony_utils.scoring import load_model, render_item, score
 from harmony_utils.scoring import scores as scores_module
-from harmony_utils.scoring.forward import encode
+from harmony_utils.scoring.forward import Forward, encode
 from harmony_utils.scoring.models import ModelSpec, identify_model
 from harmony_utils.scoring.prompts import Prompt, build_prompt, choose_examples
 from harmony_utils.settings import PredictionsSettings
@@ -100,6 +100,34 @@ def test_batches_padding_cache_and_chunks_change_nothing(model, benchmark, optio
         atol=1e-3,
     )
     assert PredictionsSettings(**options).identity() == PredictionsSettings().identity()
+
+
+@pytest.mark.parametrize("variant", ["gold-mean", "options"])
+def test_batches_hold_no_more_logits_than_allowed(model, benchmark, variant, monkeypatch):
+    settings = PredictionsSettings(variant=variant)
+    reference = score(model, benchmark, settings)
+    tokens = [max(row) for row in reference.predictions.table["tokens"]]
+    held = []
+
+    def run(self, ids, mask, positions, needed, **more):
+        held.append(len({p for wanted in needed for p in wanted}) * len(ids) * self.vocabulary)
+        return plain(self, ids, mask, positions, needed, **more)
+
+    plain = Forward.run
+    monkeypatch.setattr(Forward, "run", run)
+    for options_at_once in (4, 1):  # at the longest option's length
+        held.clear()
+        monkeypatch.setattr(
+            scores_module, "LOGITS", options_at_once * max(tokens) * model.vocabulary
+        )
+        other = score(model, benchmark, settings)
+        assert max(held) <= scores_module.LOGITS
+        for name in ("loglik", "tokens"):
+            pairs = zip(*(s.predictions.table[name] for s in (reference, other)), strict=True)
+            for a, b in pairs:
+                np.testing.assert_allclose(a, b, atol=1e-4)
+        shares = [np.exp(s.distributions.astype(float)) for s in (reference, other)]
+        np.testing.assert_allclose(*shares, atol=1e-3)
 
 
 def test_letters_and_few_shot(model, benchmark):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from harmony_utils.items import Benchmark, Item
 from harmony_utils.predictions import SCHEMA, Predictions, choose
 from harmony_utils.progress import progress
 from harmony_utils.scoring.forward import (
+    Encoded,
     Forward,
     average_tokens,
     averaged_options,
@@ -29,6 +30,9 @@ from harmony_utils.scoring.generation import Greedy, assemble_generated, generat
 from harmony_utils.scoring.models import LanguageModel
 from harmony_utils.scoring.prompts import LETTERS, apply_chat, build_prompt
 from harmony_utils.settings import GenerationSettings, PredictionsSettings
+
+LOGITS = 2**28
+"""Logits that a batch of several options may hold, 1 GB in single precision."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,8 @@ def score(
 
     Notes
     -----
-    Memory is bounded by one chunk: ``chunk_size`` rows of the vocabulary and one batch.
+    Memory is bounded by one chunk, ``chunk_size`` rows of the vocabulary, and one batch of at most
+    :data:`LOGITS`.
     """
     wanted = GenerationSettings if benchmark.open_ended else PredictionsSettings
     settings = settings or wanted()
@@ -170,16 +175,17 @@ def _score_chunk(
     if settings.chat_template:
         prompts = apply_chat(tokenizer, prompts)
     encoded = encode(tokenizer, prompts, special=not settings.chat_template)
-    order = sorted(range(len(items)), key=lambda i: (max(len(e.ids) for e in encoded[i]), i))
     loglik: list[list[float]] = [[] for _ in items]
-    averaged: list[torch.Tensor] = [torch.empty(0) for _ in items]
-    for start in range(0, len(order), settings.batch_size):
-        batch = order[start : start + settings.batch_size]
-        for i, scored in zip(batch, forward([encoded[i] for i in batch]), strict=True):
-            loglik[i] = [option.loglik for option in scored]
-            used = averaged_options(items[i].gold, len(scored), settings.variant)
-            averages = [average_tokens(scored[o].log_probabilities, settings.variant) for o in used]
-            averaged[i] = log_mean(torch.stack(averages)).cpu()
+    averages: list[list[torch.Tensor]] = [[] for _ in items]
+    for batch in batches(encoded, settings.batch_size, forward.vocabulary):
+        found = forward([[encoded[i][o] for o in options] for i, options in batch])
+        for (i, options), scored in zip(batch, found, strict=True):
+            used = averaged_options(items[i].gold, len(encoded[i]), settings.variant)
+            for o, option in zip(options, scored, strict=True):
+                loglik[i].append(option.loglik)
+                if o in used:
+                    average = average_tokens(option.log_probabilities, settings.variant)
+                    averages[i].append(average.cpu())
     rows = [
         {
             "loglik": loglik[i],
@@ -188,7 +194,54 @@ def _score_chunk(
         }
         for i, options in enumerate(encoded)
     ]
-    return rows, torch.stack(averaged).to(torch.float16).numpy()
+    averaged = torch.stack([log_mean(torch.stack(of_options)) for of_options in averages])
+    return rows, averaged.to(torch.float16).numpy()
+
+
+def batches(
+    encoded: Sequence[Sequence[Encoded]], batch_size: int, vocabulary: int
+) -> Iterator[list[tuple[int, range]]]:
+    """Group items of similar length into batches whose logits fit into memory.
+
+    Parameters
+    ----------
+    encoded : sequence of sequence of Encoded
+        One list per item, one entry per option.
+    batch_size : int
+        Items in a batch at most.
+    vocabulary : int
+        Logits at each scored position.
+
+    Yields
+    ------
+    list of (int, range)
+        Numbers of items, shortest first, each with its options; all of an item's in one batch.
+        Rows are filled up to the longest option among them, so one long option makes a batch
+        large: it is cut where it would hold more than :data:`LOGITS`. An item that alone holds
+        more comes option by option.
+
+    Examples
+    --------
+    >>> short, long = Encoded((1, 2, 3), 2, False), Encoded((1, 2, 3, 4), 2, False)
+    >>> list(batches([[short, short], [long, short], [short]], batch_size=2, vocabulary=9))
+    [[(0, range(0, 2)), (2, range(0, 1))], [(1, range(0, 2))]]
+    """
+    order = sorted(range(len(encoded)), key=lambda i: (max(len(e.ids) for e in encoded[i]), i))
+    batch: list[tuple[int, range]] = []
+    rows = widest = 0
+    for i in order:
+        n_options, width = len(encoded[i]), max(len(e.ids) - e.start for e in encoded[i])
+        fits = (rows + n_options) * max(widest, width) * vocabulary <= LOGITS
+        if batch and not (fits and len(batch) < batch_size):
+            yield batch
+            batch, rows, widest = [], 0, 0
+        if n_options * width * vocabulary > LOGITS:
+            yield from ([(i, range(o, o + 1))] for o in range(n_options))
+            continue
+        batch.append((i, range(n_options)))
+        rows, widest = rows + n_options, max(widest, width)
+    if batch:
+        yield batch
 
 
 def _assemble(
