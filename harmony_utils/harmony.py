@@ -78,8 +78,8 @@ class HarmonyResult:
     accuracy : float
         Mean over questions.
     size_part, performance_part : float
-        They add up to ``harmony``. The first is :func:`size_evenness`; the second is mostly
-        negative, and 0 where accuracies are equal.
+        They add up to ``harmony``. The first is :func:`~harmony_utils.metric.size_evenness`; the
+        second is mostly negative, and 0 where accuracies are equal.
     null : ndarray of shape (n_null,)
         HARMONY after shuffling the labels, sizes kept: what sampling noise alone gives.
     null_median, null_low, null_high : float
@@ -93,7 +93,7 @@ class HarmonyResult:
     confidence : float
         Coverage of the range and of the intervals.
     inequality : dict of str to float
-        Other measures of the same table; see :func:`inequality`.
+        Other measures of the same table; see :func:`~harmony_utils.metric.inequality`.
     blind_spot : bool
         True where accuracies lie typically half a bandwidth or more from their mean, by more than
         noise explains (chi-squared test at ``confidence``), and yet performance lowers HARMONY by
@@ -143,9 +143,10 @@ class HarmonyResult:
 
     @property
     def power(self) -> float:
-        """Chance of noticing accuracies that spread that far; see :func:`spread_power`.
+        """Chance of noticing accuracies that spread that far.
 
-        Of questions that hang together only ``n_items / design_effect`` count.
+        See :func:`~harmony_utils.power.spread_power`. Of questions that hang together only
+        ``n_items / design_effect`` count.
         """
         return spread_power(
             self.n_items / self.design_effect,
@@ -330,7 +331,7 @@ def harmony_against(
     null : ndarray of shape (n_null,)
         From :func:`~harmony_utils.null.null_draws`, for these items, sizes and bandwidth.
     scores, codes, names
-        Correctness, subdomain numbers and labels, from :func:`check_items`.
+        Correctness, subdomain numbers and labels, from :func:`~harmony_utils.metric.check_items`.
     bandwidth, confidence
         As in :func:`harmony`.
     intervals : Intervals, optional

@@ -77,10 +77,11 @@ def multiverse(
     Returns
     -------
     DataFrame
-        One row per specification: the :data:`CHOICES`; ``is_default``; ``changed``, the choice in
-        which alone it differs from the default, else empty; ``drawn``, whether it is there by
-        chance; ``temperature`` (number used); ``k``, ``smallest``, ``largest``; ``tiny`` (a
-        subdomain below :data:`~harmony_utils.partition.TINY_SIZE` items); ``disconnected`` (parts
+        One row per specification: the :data:`~harmony_utils.specifications.CHOICES`;
+        ``is_default``; ``changed``, the choice in which alone it differs from the default, else
+        empty; ``drawn``, whether it is there by chance; ``temperature`` (number used); ``k``,
+        ``smallest``, ``largest``; ``tiny`` (a subdomain below
+        :data:`~harmony_utils.partition.TINY_SIZE` items); ``disconnected`` (parts
         that share no similarity); ``ari``, agreement with the default's subdomains; ``harmony``,
         ``size_part``, ``null_median``, ``null_low``, ``null_high``, ``p_value``, ``power``,
         ``verdict``, ``reason``. Where a specification gives no HARMONY the verdict is

@@ -41,7 +41,8 @@ def load_responses(paths: Sequence[str | Path], *, common: bool = False) -> Resp
     Raises
     ------
     InputError
-        If nothing can be read, or as :func:`responses_from_matrix`.
+        If nothing can be read, or as
+        :func:`~harmony_utils.difficulty.responses.responses_from_table`.
     """
     tables, logs = [], []
     for path in map(Path, paths):
