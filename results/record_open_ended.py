@@ -6,6 +6,7 @@ ids, numbers and the answers that the model wrote; of the benchmark's own texts 
     python results/record_open_ended.py                         # all of them
     python results/record_open_ended.py gemma3-270m             # one model
     python results/record_open_ended.py gemma3-270m nq_open     # on these
+    python results/record_open_ended.py --refresh               # from recorded answers, no model
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ STEP = "harmony"
 LARGE = {"distributions.npy"}
 
 
-def record(model: str, benchmark: str, root: Path) -> None:
+def record(model: str, benchmark: str, root: Path, *, refresh: bool) -> None:
     """Audit one benchmark and copy what is kept."""
     audit = open_audit(
-        model=model, benchmark=benchmark, limit=N_ITEMS, run_dir=str(root), use_recorded=False
+        model=model, benchmark=benchmark, limit=N_ITEMS, run_dir=str(root), use_recorded=refresh
     )
     audit.ensure(STEP)
     audit.run.copy_slim(
@@ -47,9 +48,10 @@ def record(model: str, benchmark: str, root: Path) -> None:
 
 def main() -> None:
     """Record the model and the benchmarks named, or all."""
+    named = [name for name in sys.argv[1:] if name != "--refresh"]
     with tempfile.TemporaryDirectory(prefix="harmony-") as folder:
-        for model, benchmark in product(sys.argv[1:2] or MODELS, sys.argv[2:] or BENCHMARKS):
-            record(model, benchmark, Path(folder))
+        for model, benchmark in product(named[:1] or MODELS, named[1:] or BENCHMARKS):
+            record(model, benchmark, Path(folder), refresh="--refresh" in sys.argv[1:])
 
 
 if __name__ == "__main__":
