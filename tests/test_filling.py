@@ -525,6 +525,20 @@ def test_conclusions_without_additions_say_so(trial):
     assert table["distance"][0] == table["distance"][1]
 
 
+def test_a_gap_is_open_however_many_wider_ones_there_are(trial):
+    holes = [(-2.4, -1.6), (-1.2, -0.5), (-0.1, 0.55), (1.3, 1.9)]
+    even = np.linspace(-2.5, 2.5, 20_000)
+    outside = [not any(low < value < high for low, high in holes) for value in even]
+    values = np.quantile(even[outside], np.linspace(0, 1, len(trial.fit.items)))
+    for low, high in holes:
+        values = values[(values <= low) | (values >= high)]
+    values = np.append(values, np.full(len(trial.fit.items) - len(values), 9.0))
+    fit = replace(trial.fit, difficulty=values, slope=np.ones(len(values)))
+    filling = replace(trial.filling, outcomes=(), gaps=(holes[-1],))
+    table = conclusions(fit, trial.responses, filling, uniform_target(-2.5, 2.5))
+    assert table["open_0"][0] == pytest.approx(0.6, abs=0.05)
+
+
 def test_recorded_trials_come_out_again(texts):
     """What the chapter shows is what the code gives."""
     recorded = read_json(recorded_folder() / "filling" / "simulated.json")

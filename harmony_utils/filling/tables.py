@@ -78,7 +78,7 @@ def _row(values: np.ndarray, target: Target, filling: Filling) -> dict[str, Any]
     if not len(values):
         return {"n_items": 0}
     distance, shift, shape = wasserstein(values, target).tolist()
-    widest = soft_gaps(values, target)
+    widest = soft_gaps(values, target, n_gaps=len(values) + 1)  # all of them
     row: dict[str, Any] = {
         "n_items": len(values),
         "distance": distance,
