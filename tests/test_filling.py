@@ -533,7 +533,7 @@ def test_a_gap_is_open_however_many_wider_ones_there_are(trial):
     for low, high in holes:
         values = values[(values <= low) | (values >= high)]
     values = np.append(values, np.full(len(trial.fit.items) - len(values), 9.0))
-    fit = replace(trial.fit, difficulty=values, slope=np.ones(len(values)))
+    fit = replace(trial.fit, intercept=-values, slope=np.ones(len(values)))
     filling = replace(trial.filling, outcomes=(), gaps=(holes[-1],))
     table = conclusions(fit, trial.responses, filling, uniform_target(-2.5, 2.5))
     assert table["open_0"][0] == pytest.approx(0.6, abs=0.05)
