@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -305,6 +306,7 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(args=arguments, standalone_mode=False, prog_name="harmony") or 0
+        sys.stdout.flush()
     except _UsageProblem as error:
         path = error.ctx.command_path if error.ctx else "harmony"
         _complain(f"{error.format_message()} (`{path} --help` shows the options)")
@@ -312,6 +314,11 @@ def main(arguments: list[str] | None = None) -> None:
     except HarmonyError as error:
         _complain(str(error))
         code = error.exit_code
+    except (BrokenPipeError, SystemExit) as error:  # typer turns the first into the second
+        if BrokenPipeError not in (type(error), type(error.__context__)):
+            raise
+        # the reader of a pipe, such as `head`, has seen enough: no failure
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         code = _explain_system(error)
     except (KeyboardInterrupt, typer.Abort):

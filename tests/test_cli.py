@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,16 @@ def test_what_the_system_refuses_is_one_line(tmp_path, capsys, monkeypatch):
     assert f"{tmp_path / 'b.csv'}: no space left on device; make room" in told
     assert (tmp_path / "b.csv").read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.csv", "file", "run"]
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_has_seen_enough_is_no_failure(more):
+    reading, writing = os.pipe()
+    os.close(reading)  # as `| head` does after its last line
+    command = [sys.executable, "-m", "harmony_utils.cli", "benchmarks", *more]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_tables_lose_no_name_where_they_are_narrow(monkeypatch):
