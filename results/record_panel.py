@@ -45,6 +45,11 @@ from harmony_utils.stages.panel import (
 N_ITEMS = 200
 """Questions of a benchmark at most, drawn at random with seed 0."""
 
+N_LONG = 60
+LONG = {"lab_bench_dbqa", "lab_bench_protocolqa", "sciriff_yesno"}
+"""Benchmarks with very long texts or options, of which fewer questions are drawn: they take as long
+as the others with more."""
+
 WHOLE = {"arc_easy"}
 """Benchmarks taken whole, because audits of them are recorded already."""
 
@@ -91,7 +96,7 @@ def work_folder(respondent: str) -> Path:
 
 def limit(benchmark: str) -> int:
     """Return the number of questions to draw; 0 keeps all."""
-    return 0 if benchmark in WHOLE else N_ITEMS
+    return 0 if benchmark in WHOLE else N_LONG if benchmark in LONG else N_ITEMS
 
 
 def record_model(respondent: str, benchmark: str) -> Run:
@@ -200,7 +205,7 @@ def assemble(name: str) -> None:
         {
             "benchmark": name,
             "n_items": len(benchmark),
-            "sample": "all" if name in WHOLE else f"at most {N_ITEMS}, random_state 0",
+            "sample": "all" if name in WHOLE else f"at most {limit(name)}, random_state 0",
             "fingerprint": benchmark.fingerprint(),
             "command": "python results/record_panel.py",
             "respondents": {who: {"model": MODELS[who][0], **MODELS[who][1]} for who in own},
