@@ -42,6 +42,6 @@ def test_no_module_imports_one_below_it():
         own = path.relative_to(PACKAGE).with_suffix("").parts[0]
         if own == "__init__":
             continue
-        below = [room for room in imported(path) if room in order and order[room] > order[own]]
+        below = [room for room in imported(path) if order.get(room, -1) > order.get(own, -1)]
         wrong += [f"{path.relative_to(PACKAGE)} imports {room}" for room in below]
     assert not wrong
