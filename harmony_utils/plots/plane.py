@@ -32,6 +32,8 @@ _DIRECTIONS = tuple(
     math.radians(angle) for angle in (25, -25, 155, 205, 90, 270, 55, -55, 125, 235)
 )
 _RADII = (9, 14, 20, 28, 38, 50, 64, 80, 100)
+_VARIANCES = (0, 0.003, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.25)
+_MEANS = (0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 1)
 _NEAR = 14  # points; a label farther away gets a line
 _LABEL_SIZE = 10.0
 
@@ -47,16 +49,17 @@ def benchmark_plane(table: pd.DataFrame) -> tuple[Figure, str]:
     Returns
     -------
     figure : Figure
-        Variance to the right, mean upwards: upper left is even for all. Thin bars are what other
-        items would give, thick ones what leaving out one respondent gives. Labels are placed where
-        they cover no point and no other label, in the order of the table.
+        Variance to the right, mean upwards: upper left is even for all. Both axes are stretched
+        towards that corner, where most benchmarks lie (square roots of distances from it). Thin
+        bars are what other items would give, thick ones what leaving out one respondent gives.
+        Labels are placed where they cover no point and no other label, in the order of the table.
     alt : str
         What is seen.
     """
     figure, axes = new_figure(height=6.4)
     for what, x, y in (("items", "variance", "mean"), ("loo", "variance_loo", "mean_loo")):
         style = (
-            {"color": GREY, "linewidth": 0.9, "alpha": 0.75, "label": "if items are drawn again"}
+            {"color": GREY, "linewidth": 0.7, "alpha": 0.5, "label": "if items are drawn again"}
             if what == "items"
             else {"color": ORANGE, "linewidth": 3.2, "alpha": 0.6,
                   "label": "if one respondent is left out"}
@@ -72,8 +75,16 @@ def benchmark_plane(table: pd.DataFrame) -> tuple[Figure, str]:
     )  # fmt: skip
     axes.set_xlabel("variance of HARMONY over respondents")
     axes.set_ylabel("mean of HARMONY over respondents")
-    axes.margins(0.09)
-    axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+    axes.set_xscale("function", functions=(_root, _square))
+    axes.set_yscale("function", functions=(lambda y: -_root(1 - y), lambda y: 1 - _square(y)))
+    top = float(table["variance_high"].max())
+    axes.set_xlim(-0.0004, max(top, 1e-3) * 1.05)
+    axes.set_ylim(float(table["mean_low"].min()) - 0.02, 1.0012)
+    axes.set_xticks([x for x in _VARIANCES if x <= top * 1.05])
+    axes.set_yticks([y for y in _MEANS if y >= axes.get_ylim()[0]])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     title(axes, "Upper left: even for every respondent")
     legend_below(figure, axes, 3)
     points = table[["variance", "mean"]].to_numpy(dtype=float)
@@ -89,6 +100,14 @@ def benchmark_plane(table: pd.DataFrame) -> tuple[Figure, str]:
     return figure, alt
 
 
+def _root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.sqrt(np.abs(values))
+
+
+def _square(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.square(values)
+
+
 def place_labels(figure: Figure, axes: Axes, points: np.ndarray, texts: list[str]) -> None:
     """Write a text beside each point, so that no text covers a point or another text.
 
@@ -99,7 +118,7 @@ def place_labels(figure: Figure, axes: Axes, points: np.ndarray, texts: list[str
     points : ndarray of shape (n_points, 2)
         In the units of the axes.
     texts : list of str, length n_points
-        A text that finds no free place gets the last one tried.
+        A text that finds no free place gets the one where it covers the fewest.
 
     Notes
     -----
@@ -116,18 +135,22 @@ def place_labels(figure: Figure, axes: Axes, points: np.ndarray, texts: list[str
         measured = axes.text(0, 0, text, fontsize=_LABEL_SIZE)
         extent = measured.get_window_extent(renderer)
         measured.remove()
+        fewest = math.inf
         for radius, angle in product(_RADII, _DIRECTIONS):
-            shift = np.array([radius * math.cos(angle), radius * math.sin(angle)])
-            box = _box(*(centre + shift * scale), extent.width, 1.2 * extent.height, shift[0])
-            inside = frame.contains(box.x0, box.y0) and frame.contains(box.x1, box.y1)
-            if inside and not any(box.overlaps(other) for other in taken):
+            tried = np.array([radius * math.cos(angle), radius * math.sin(angle)])
+            place = _box(*(centre + tried * scale), extent.width, 1.2 * extent.height, tried[0])
+            inside = frame.contains(place.x0, place.y0) and frame.contains(place.x1, place.y1)
+            covered = sum(place.overlaps(other) for other in taken) + len(taken) * (not inside)
+            if covered < fewest:
+                fewest, box, shift, distance = covered, place, tried, radius
+            if not covered:
                 break
         taken.append(box)
         line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 2}
         axes.annotate(
             text, point, shift, textcoords="offset points", fontsize=_LABEL_SIZE, color=INK,
             ha=("left", "center", "right")[1 - _side(shift[0])], va="center", zorder=5,
-            arrowprops=line if radius > _NEAR else None,
+            arrowprops=line if distance > _NEAR else None,
         )  # fmt: skip
 
 
