@@ -21,12 +21,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from harmony_utils.difficulty import Responses, responses_from_matrix, simulate_panel
+from harmony_utils.difficulty import (
+    Responses,
+    responses_from_matrix,
+    responses_from_table,
+    simulate_panel,
+)
 from harmony_utils.difficulty.fit import POPULATION_PRIOR, raw_scores
-from harmony_utils.stages.panel import panel_responses
+from harmony_utils.stages.panel import recorded_panel
 
 SAMPLING = {"num_warmup": 1000, "num_samples": 2500, "num_chains": 2}
 SEED = 0
+
+
+def real_panel() -> Responses:
+    """Return the recorded panel as it was when the draws were made; it has grown since."""
+    panel = recorded_panel("openbookqa")
+    panel = panel[panel["respondent"] != "smollm2-135m, letter"]
+    table = panel.rename(columns={"respondent": "model", "native_id": "item"})
+    return responses_from_table(table[["model", "item", "correct"]]).select(items=range(60))
 
 
 def missing_panel() -> Responses:
@@ -40,7 +53,7 @@ def matrices() -> dict[str, Responses]:
     """Return the matrices: simulated, recorded, with missing cells."""
     return {
         "simulated": simulate_panel(24, 60, random_state=21).responses,
-        "recorded": panel_responses("openbookqa").select(items=range(60)),
+        "recorded": real_panel(),
         "missing": missing_panel(),
     }
 

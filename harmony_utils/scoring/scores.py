@@ -90,7 +90,7 @@ def score(
     Notes
     -----
     Memory is bounded by one chunk, ``chunk_size`` rows of the vocabulary, and one batch of at most
-    :data:`LOGITS`.
+    ``LOGITS``.
     """
     wanted = GenerationSettings if benchmark.open_ended else PredictionsSettings
     settings = settings or wanted()
@@ -217,7 +217,7 @@ def batches(
     list of (int, range)
         Numbers of items, shortest first, each with its options; all of an item's in one batch.
         Rows are filled up to the longest option among them, so one long option makes a batch
-        large: it is cut where it would hold more than :data:`LOGITS`. An item that alone holds
+        large: it is cut where it would hold more than ``LOGITS``. An item that alone holds
         more comes option by option.
 
     Examples
