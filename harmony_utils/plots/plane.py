@@ -194,6 +194,7 @@ def plane_verdicts(table: pd.DataFrame) -> tuple[Figure, str]:
             linewidth=0.5, label=label, height=0.72,
         )  # fmt: skip
         start += table[column].to_numpy()
+    axes.margins(x=0.02, y=0.4 / len(table))
     axes.invert_yaxis()
     axes.set_xlabel("respondents")
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -232,7 +233,7 @@ def plane_means(means: pd.DataFrame) -> tuple[Figure, str]:
         style = {**series_style(number), "linestyle": "none"}
         size = 9.5 if number == 0 else 6  # so that a later mark on it does not hide it
         axes.plot(means[column], places, markersize=size, label=str(column), **style)
-    axes.margins(y=0.08)
+    axes.margins(y=0.8 / len(means))
     axes.set_yticks(places, [plain_text(str(name), 24) for name in means.index])
     axes.invert_yaxis()
     axes.set_xlabel("mean of HARMONY over respondents")
