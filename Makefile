@@ -44,7 +44,7 @@ nb: setup ## run every chapter notebook and compare its pinned outputs
 	  --nbval-lax --nbval-current-env --nbval-cell-timeout 600 notebooks
 
 test: setup ## all tests
-	@HARMONY_PROGRESS=none OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist loadfile
+	@HARMONY_PROGRESS=none OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 	@$(MAKE) --no-print-directory nb
 
 lint: setup ## style of code and notebooks
