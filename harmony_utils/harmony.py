@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -128,7 +129,7 @@ class HarmonyResult:
     n_groups: int | None = None
     design_effect: float = 1.0
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """The spread of accuracies that ``power`` is about: one bandwidth, or less where sizes and
         mean do not allow as much; see :func:`~harmony_utils.power.largest_spread`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -70,7 +70,7 @@ def seed_stability(
         assign_clusters(vectors, assign_labels=assign_labels, n_init=n_init, random_state=seed)
         for seed in range(random_state + 1, random_state + 1 + n_seeds)
     ]
-    scores = [adjusted_rand_score(one, other) for one, other in combinations(runs, 2)]
+    scores = _pair_scores(runs)
     return {
         "mean_ari": float(np.mean(scores)),
         "min_ari": float(np.min(scores)),
@@ -135,12 +135,7 @@ def resample_agreement(
         for k in candidates:
             rows = unit_rows(vectors[:, :k])
             runs[k][number, drawn] = k_means(rows, k, n_init=n_init, random_state=random_state)
-    scores: dict[int, list[float]] = {k: [] for k in candidates}
-    for one, other in combinations(range(n_resamples), 2):
-        both = (runs[candidates[0]][[one, other]] >= 0).all(axis=0)
-        for k in candidates:
-            scores[k].append(adjusted_rand_score(runs[k][one, both], runs[k][other, both]))
-    return {k: float(np.mean(scores[k])) for k in candidates}
+    return {k: float(np.mean(_pair_scores(found))) for k, found in runs.items()}
 
 
 def resample_stability(
@@ -220,10 +215,7 @@ def resample_stability(
             n_init=n_init,
             random_state=random_state,
         )
-    scores = []
-    for one, other in combinations(runs, 2):
-        common = (one >= 0) & (other >= 0)
-        scores.append(adjusted_rand_score(one[common], other[common]))
+    scores = _pair_scores(runs)
     low, high = np.quantile(scores, [0.05, 0.95])
     return {
         "resample_mean_ari": float(np.mean(scores)),
@@ -232,3 +224,15 @@ def resample_stability(
         "n_resamples": n_resamples,
         "resample_share": share,
     }
+
+
+def _pair_scores(runs: Iterable[np.ndarray]) -> list[float]:
+    """Return the adjusted Rand index of each pair of labelings, over items that both label.
+
+    A label of -1 says that an item was not drawn.
+    """
+    scores = []
+    for one, other in combinations(runs, 2):
+        both = (one >= 0) & (other >= 0)
+        scores.append(float(adjusted_rand_score(one[both], other[both])))
+    return scores

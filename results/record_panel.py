@@ -65,10 +65,8 @@ MODELS = {
 SHARING = ("smollm2-135m", "gemma3-270m")
 
 
-KEPT = [
-    "respondent", "key", "native_id", "subject", "correct", "prediction", "margin", "own",
-]  # fmt: skip
-"""Columns of a respondent's answers; labels that all share come beside them."""
+COMMON = ["shared", "embeddings"]
+"""Columns of labels that serve every respondent; all others are a respondent's own."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,8 @@ def assemble(name: str) -> None:
             own[who] = described(labels)
             seconds[who] = round(sum(s["seconds"] for s in run.record["steps"].values()), 2)
         elif before and before.knows(who):
-            parts.append(before.panel.loc[before.panel["respondent"] == who, KEPT])
+            same = before.panel["respondent"] == who
+            parts.append(before.panel[same].drop(columns=COMMON))
             own[who] = before.about["partitions"]["own"][who]
             seconds[who] = before.about["seconds"][who]
     if not own.keys() & set(SHARING):
@@ -231,7 +230,7 @@ def labels_for_all(
     there = {who: audits[who] for who in SHARING if audits[who] is not None}
     if before and any(before.knows(who) and who not in there for who in SHARING):
         first, about = before.panel.drop_duplicates("key"), before.about
-        kept = {name: about["partitions"][name] for name in ("shared", "embeddings")}
+        kept = {name: about["partitions"][name] for name in COMMON}
         return {name: first[name].to_numpy() for name in kept}, kept, about["shared_by"]
     found = {
         "shared": spectral_partition(shared_by_runs(list(there.values()))),
