@@ -203,10 +203,10 @@ def test_a_local_model_answers_the_same_for_the_same_seed(tiny_model):
     assert all(check_format(one) for one in made)
 
 
-def test_a_local_model_needs_a_chat_template(tiny_model):
+def test_a_local_model_needs_a_chat_template(tiny_model, monkeypatch):
     from harmony_utils.scoring import load_model
 
     loaded = load_model(str(tiny_model), device="cpu")
-    loaded.tokenizer.chat_template = None
+    monkeypatch.setattr(loaded.tokenizer, "chat_template", None)
     with pytest.raises(InputError, match="no chat template"):
         LocalChat(loaded)
