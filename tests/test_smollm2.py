@@ -61,8 +61,9 @@ def trivia() -> Benchmark:
 
 
 @pytest.mark.parametrize("name", ["triviaqa", "nq_open"])
-def test_recorded_answers_belong_to_these_questions(name, tmp_path):
-    audit = open_audit(model="smollm2-135m", benchmark=name, limit=100, run_dir=str(tmp_path))
+@pytest.mark.parametrize("model", ["smollm2-135m", "gemma3-270m"])
+def test_recorded_answers_belong_to_these_questions(model, name, tmp_path):
+    audit = open_audit(model=model, benchmark=name, limit=100, run_dir=str(tmp_path))
     audit.harmony()
     assert {step["origin"] for step in audit.run.record["steps"].values()} == {"recorded"}
     written = audit.predictions()
