@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 
 import numpy as np
@@ -598,6 +599,30 @@ def test_the_same_files_give_the_same_bytes_in_any_order(tmp_path, capsys):
     assert {file.name for file in (tmp_path / "0").iterdir()} == {"card.md", "card.json"}
     widths = [line.count(" | ") for line in text.splitlines() if line.startswith("| gemma")]
     assert len(set(widths)) == 1
+
+
+def test_the_how_to_page_has_a_decision_that_can_be_read_and_every_measure(tmp_path):
+    page = (PROJECT / "book" / "howto_card.md").read_text(encoding="utf-8")
+    example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1]
+    (tmp_path / "d.yaml").write_text(example, encoding="utf-8")
+    assert load_decision(tmp_path / "d.yaml").baseline == "old-model"
+    assert all(f"`{name}`" in page for name in MEASURES)
+
+
+def test_a_sample_is_known_by_its_folder(tmp_path):
+    run = write_run(tmp_path, "m", [1, 0, 1])
+    sample = shutil.move(tmp_path / "quiz", tmp_path / "quiz--3")
+    (tested,), _ = load_tested([sample])
+    assert tested.sampled
+    assert tested.command() == "harmony audit --model m --benchmark quiz --limit 3"
+    assert "m on quiz: 3 questions, a sample, were asked" in make_card([sample]).limits
+    assert not run.exists()
+
+
+def test_answers_that_do_not_say_whose_they_are(tmp_path):
+    Predictions(answers([1, 0]), {}).save(tmp_path / "predictions.parquet")
+    with pytest.raises(InputError, match="does not say which model"):
+        load_tested([tmp_path])
 
 
 def test_without_a_decision_the_evidence_stands_alone(tmp_path):

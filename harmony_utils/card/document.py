@@ -328,7 +328,8 @@ def _covered(run: Tested) -> str:
     asked = about["n_items"] + about["n_unscored"]
     text = f"{asked:,} questions"
     if about["n_expected"] is None:
-        text += "; how many the benchmark has is not known here"
+        kind = "a sample; " if about["sampled"] else ""
+        text += f"; {kind}how many the benchmark has is not known here"
     else:
         kind = "a sample" if about["sampled"] else "all of it"
         text = f"{asked:,} of {about['n_expected']:,} questions of the benchmark ({kind})"

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from harmony_utils.card.calibration import brier_scores, calibration_error, option_probabilities
 from harmony_utils.card.measures import MEASURES
@@ -343,8 +343,10 @@ def _brier(run: Tested, settings: CardSettings) -> dict[str, Any]:
     scores = brier_scores(probabilities, [list(gold) for gold in run.predictions.table["gold"]])
     value, n = float(scores.mean()), len(scores)
     sums = np.bincount(run.groups, weights=scores - value)
-    error = math.sqrt(float(sums @ sums)) / n
-    reach = float(ndtri(tail_shares(settings.confidence)[1])) * error
+    reach = 2.0  # one group alone says nothing of the others
+    if len(sums) > 1:
+        error = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) / n
+        reach = float(stdtrit(len(sums) - 1, tail_shares(settings.confidence)[1])) * error
     blind = 1 - float((1 / run.predictions.table["n_options"]).mean())
     return {
         "value": value,

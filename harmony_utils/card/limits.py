@@ -33,7 +33,6 @@ def coverage(run: Tested) -> dict[str, Any]:
         ``n_subjects_expected``.
     """
     n_expected, subjects_expected = run.expected
-    asked = len(run.predictions) + run.n_unscored
     named = {subject for subject in run.subjects if subject is not None}
     return {
         "model": run.model,
@@ -41,7 +40,7 @@ def coverage(run: Tested) -> dict[str, Any]:
         "n_items": len(run.predictions),
         "n_unscored": run.n_unscored,
         "n_expected": n_expected,
-        "sampled": None if n_expected is None else asked < n_expected,
+        "sampled": run.sampled,
         "n_subjects": len(named),
         "n_subjects_expected": subjects_expected,
     }
@@ -100,8 +99,9 @@ def coverage_limits(covered: Sequence[Mapping[str, Any]]) -> list[str]:
     for about in covered:
         where = f"{about['model']} on {about['benchmark']}"
         if about["sampled"]:
-            asked = about["n_items"] + about["n_unscored"]
-            found.append(f"{where}: {asked:,} of {about['n_expected']:,} questions were asked")
+            asked, total = about["n_items"] + about["n_unscored"], about["n_expected"]
+            of = f"of {total:,} questions" if total else "questions, a sample,"
+            found.append(f"{where}: {asked:,} {of} were asked")
         if about["n_unscored"]:
             found.append(f"{where}: {about['n_unscored']} answers were not scored and are left out")
         expected = about["n_subjects_expected"]

@@ -90,7 +90,8 @@ MEASURES: dict[str, Measure] = {
             "brier",
             "Brier score",
             "lower",
-            "mean squared distance of the softmax over the options' scores from the key, 0 to 2",
+            "mean squared distance of the softmax over the options' scores from the key, 0 to 2; "
+            "Student's interval",
             scales=True,
         ),
         Measure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +81,13 @@ class Tested:
         """Whether the answers come from the log of another tool."""
         return "log" in self.predictions.meta
 
-    @property
+    @cached_property
     def groups(self) -> np.ndarray:
         """Which items hang together, shape (n_items,); without any, each is its own group."""
         numbers = group_numbers(self.predictions.table["group"].tolist())
         return check_groups(numbers, len(self.predictions))
 
-    @property
+    @cached_property
     def subjects(self) -> np.ndarray:
         """Subject of each item as text, shape (n_items,), None where it has none."""
         column = self.predictions.table["subject"]
@@ -110,12 +111,19 @@ class Tested:
         settings = {**self.predictions.meta.get("settings", {}), **step.get("settings", {})}
         return {**identity, **settings, "normalisation": self.predictions.meta["normalisation"]}
 
+    @property
+    def sampled(self) -> bool | None:
+        """Whether only a part of the benchmark was asked; None where that is not known."""
+        asked, total = len(self.predictions) + self.n_unscored, self.expected[0]
+        if self.place.partition("/")[0].endswith(f"--{asked}"):  # the folder of a sample says so
+            return True
+        return None if total is None else asked < total
+
     def command(self, more: str = "") -> str:
         """Return the command that would audit this again, with what is to be added to it."""
         if self.imported:
             return f"harmony audit --from-logs LOGS{more}"
-        n_items, total = len(self.predictions) + self.n_unscored, self.expected[0]
-        limit = f" --limit {n_items}" if total and n_items < total else ""
+        limit = f" --limit {len(self.predictions) + self.n_unscored}" if self.sampled else ""
         return f"harmony audit --model {self.model} --benchmark {self.benchmark}{limit}{more}"
 
 
@@ -177,6 +185,8 @@ def _load(folder: Path) -> Tested:
     run = Run(folder)
     path = run.path(PREDICTIONS_FILE)
     whole = Predictions.load(path)
+    if not (whole.model_name and whole.benchmark_name and whole.meta.get("normalisation")):
+        raise InputError(f"{path}: does not say which model on what; run the audit or import again")
     scored = ~np.isnan(whole.correct)
     if not scored.any():
         raise InputError(f"{path}: no answer is scored")
