@@ -619,6 +619,19 @@ def test_a_sample_is_known_by_its_folder(tmp_path):
     assert not run.exists()
 
 
+def test_a_local_model_has_no_path_in_its_name(tmp_path):
+    run = write_run(tmp_path, "mine", [1, 0])
+    found = Predictions.load(run / "predictions.parquet")
+    found.meta["model"]["name"] = str(tmp_path / "models" / "mine")
+    found.save(run / "predictions.parquet")
+    (tested,), _ = load_tested([run])
+    assert tested.model == "mine"
+    assert tested.command() == "harmony audit --model FOLDER/mine --benchmark quiz"
+    assert str(tmp_path) not in card_markdown(make_card([run])) + str(make_card([run]).to_dict())
+    named = framing_file(tmp_path / "framing.json", model=str(tmp_path / "models" / "mine"))
+    assert framing_evidence(named, [tested])[0].value == pytest.approx(0.1)
+
+
 def test_answers_that_do_not_say_whose_they_are(tmp_path):
     Predictions(answers([1, 0]), {}).save(tmp_path / "predictions.parquet")
     with pytest.raises(InputError, match="does not say which model"):

@@ -61,15 +61,16 @@ def option_probabilities(predictions: Predictions) -> np.ndarray:
     Raises
     ------
     InputError
-        For written answers, which have no options; for logs that hold no log-likelihoods; or where
+        For written answers, which have no options; for rules, and for logs that hold no
+        log-likelihoods; or where
         some options have none: a softmax over the rest would not be the model's.
     """
     if predictions.open_ended:
         raise InputError("the answers were written, so there are no options to give probability to")
     if predictions.meta.get("normalisation") == "logged":
         raise InputError("the log holds the chosen options only, no log-likelihoods")
-    if (made := predictions.meta.get("scores", "log-likelihood")) != "log-likelihood":
-        raise InputError(f"the scores are no log-likelihoods but {made}")
+    if predictions.meta.get("scores", "log-likelihood") != "log-likelihood":
+        raise InputError("the scores are those of a rule, no log-likelihoods")
     scores = predictions.scores()
     sizes = predictions.table["n_options"].to_numpy(dtype=float)
     there = np.arange(scores.shape[1]) < sizes[:, None]

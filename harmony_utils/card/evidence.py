@@ -265,7 +265,7 @@ def _worst_subdomain(run: Tested, settings: CardSettings) -> dict[str, Any]:
 
 
 def _made_by(run: Tested) -> str:
-    return f", subdomains by {run.partition}" if run.partition else ""
+    return f", made by {run.partition}" if run.partition else ""
 
 
 def _harmony(run: Tested, settings: CardSettings) -> dict[str, Any]:

@@ -202,7 +202,7 @@ def framing_evidence(
     found = read_framings(path)
     source = f"{Path(path).resolve().parent.name}/{Path(path).name}"
     listed = {row.model for row in found.models}
-    mine = [run for run in runs if run.benchmark == found.benchmark and run.model in listed]
+    mine = [run for run in runs if run.benchmark == found.benchmark and run.aliases & listed]
     if not mine:
         raise InputError(
             f"{path}: is about {', '.join(sorted(listed)[:3])} on {found.benchmark}, which no run "
@@ -213,7 +213,7 @@ def framing_evidence(
         rows = [
             row
             for row in found.models
-            if run in mine and row.model == run.model and row.framing != found.baseline
+            if run in mine and row.model in run.aliases and row.framing != found.baseline
         ]
         base = {"measure": "framing_range", "model": run.model, "benchmark": run.benchmark}
         if complete := [row for row in rows if None not in (row.change, row.change_low)]:

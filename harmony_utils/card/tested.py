@@ -68,8 +68,14 @@ class Tested:
 
     @property
     def model(self) -> str:
-        """The model's name."""
-        return self.predictions.model_name
+        """The model's name; of a local folder or file its last part, no path of this machine."""
+        name = self.predictions.model_name
+        return Path(name).name if _is_path(name) else name
+
+    @property
+    def aliases(self) -> set[str]:
+        """Names under which other files may know the model: as it was asked for, and its folder."""
+        return {self.model, self.predictions.model_name, self.place.partition("/")[2]}
 
     @property
     def benchmark(self) -> str:
@@ -106,8 +112,10 @@ class Tested:
         """Settings under which the answers were made, as far as the run recorded them."""
         about = self.record.get("audit", {}).get("model", {})
         step = self.record.get("steps", {}).get("predictions", {})
+        made = self.predictions.meta.get("model", {})
+        about = {**(made if isinstance(made, dict) else {}), **about}
         known = ("source", "version", "revision")
-        identity = {name: about[name] for name in known if name in about}
+        identity = {name: about[name] for name in known if about.get(name) is not None}
         settings = {**self.predictions.meta.get("settings", {}), **step.get("settings", {})}
         return {**identity, **settings, "normalisation": self.predictions.meta["normalisation"]}
 
@@ -124,7 +132,10 @@ class Tested:
         if self.imported:
             return f"harmony audit --from-logs LOGS{more}"
         limit = f" --limit {len(self.predictions) + self.n_unscored}" if self.sampled else ""
-        return f"harmony audit --model {self.model} --benchmark {self.benchmark}{limit}{more}"
+        folder = "FOLDER/" if _is_path(self.predictions.model_name) else ""
+        return (
+            f"harmony audit --model {folder}{self.model} --benchmark {self.benchmark}{limit}{more}"
+        )
 
 
 def load_tested(folders: Sequence[str | Path]) -> tuple[list[Tested], list[str]]:
@@ -175,6 +186,10 @@ def load_tested(folders: Sequence[str | Path]) -> tuple[list[Tested], list[str]]
                 f"{run.place} and {other.place} are both {run.model} on {run.benchmark}; give one"
             )
     return tested, sorted(map(_place, begun))
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith((".", "~")) or Path(name).is_absolute()
 
 
 def _place(folder: Path) -> str:
