@@ -62,8 +62,8 @@ def option_probabilities(predictions: Predictions) -> np.ndarray:
     ------
     InputError
         For written answers, which have no options; for rules, and for logs that hold no
-        log-likelihoods; or where
-        some options have none: a softmax over the rest would not be the model's.
+        log-likelihoods; or where some options have none: a softmax over the rest would not be
+        the model's.
     """
     if predictions.open_ended:
         raise InputError("the answers were written, so there are no options to give probability to")
