@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from harmony_utils import (
+    card_commands,
     difficulty_commands,
     filling_commands,
     grid_commands,
@@ -294,6 +295,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 log_commands.register(app)
 difficulty_commands.register(app)
 filling_commands.register(app)
+card_commands.register(app)
 plane_commands.register(app)
 grid_commands.register(app)
 

@@ -34,7 +34,7 @@ from harmony_utils.null import (
     null_p_value,
     shuffled_accuracies,
 )
-from harmony_utils.power import POWER, items_needed, largest_spread, spread_power
+from harmony_utils.power import POWER, items_needed, largest_spread, spread_power, two_digits
 from harmony_utils.uncertainty import Intervals, bootstrap_intervals
 
 __all__ = [
@@ -192,7 +192,7 @@ class HarmonyResult:
             return (
                 f"with {self.count} in {self.n_clusters} subdomains, accuracies that "
                 f"spread by {self.spread_text} would be noticed with a chance of only "
-                f"{self.power:.0%}; {POWER:.0%} takes about {_two_digits(self.items_needed)} "
+                f"{self.power:.0%}; {POWER:.0%} takes about {two_digits(self.items_needed)} "
                 "questions"
             )
         return ""
@@ -463,9 +463,3 @@ def _differ(
         return False
     statistic = len(scores) / design_effect * variance / scores.var()
     return bool(statistic > chdtri(len(sizes) - 1, 1 - confidence))
-
-
-def _two_digits(number: int) -> str:
-    """Write a number of items rounded up to two digits: no power calculation is more exact."""
-    unit = 10 ** max(len(str(number)) - 2, 0)
-    return f"{math.ceil(number / unit) * unit:,}"

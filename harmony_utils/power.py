@@ -130,6 +130,18 @@ def largest_spread(sizes: Sequence[int], accuracy: float) -> float:
     return math.sqrt(max(most / n_items - accuracy**2, 0))
 
 
+def two_digits(number: int) -> str:
+    """Write a number of items rounded up to two digits: no power calculation is more exact.
+
+    Examples
+    --------
+    >>> two_digits(1234), two_digits(7)
+    ('1,300', '7')
+    """
+    unit = 10 ** max(len(str(number)) - 2, 0)
+    return f"{math.ceil(number / unit) * unit:,}"
+
+
 def _sums_next_to(sizes: Sequence[int], right: float, room: int) -> list[int]:
     """Return the largest sum of sizes up to ``right`` and the smallest that leaves ``room``.
 

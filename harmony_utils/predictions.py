@@ -134,6 +134,18 @@ class Predictions:
         return "generated" in self.table.columns
 
     @property
+    def model_name(self) -> str:
+        """The model's name, whatever form ``meta`` has."""
+        about = self.meta.get("model", {})
+        return str(about.get("name", "") if isinstance(about, dict) else about)
+
+    @property
+    def benchmark_name(self) -> str:
+        """The benchmark's name, empty where ``meta`` has none."""
+        about = self.meta.get("benchmark", "")
+        return str(about.get("name", "") if isinstance(about, dict) else about)
+
+    @property
     def chance(self) -> float:
         """Share of right answers that guessing among the options gives; 0 without options."""
         return 0.0 if self.open_ended else float((1 / self.table["n_options"]).mean())

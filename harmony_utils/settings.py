@@ -334,6 +334,15 @@ class PlaneSettings(StageSettings):
     random_state: int = Field(0, ge=0, description="seed")
 
 
+class CardSettings(StageSettings):
+    """What a card computes itself; no part of an audit."""
+
+    n_bins: int = Field(10, ge=1, description="bins of confidence, of equally many questions")
+    n_lowest: int = Field(3, ge=1, description="lowest subdomains and subjects that are listed")
+    n_questions: int = Field(5, ge=0, description="questions answered wrongly that are listed")
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="coverage of each interval")
+
+
 class AuditSettings(StageSettings):
     """All settings of one audit, a section per stage."""
 

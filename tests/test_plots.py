@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from harmony_utils import plots
+from harmony_utils.card import Criterion, Evidence, calibration_error, judge
 from harmony_utils.comparison import compare_partitions
 from harmony_utils.difficulty import audit_difficulty, simulate_panel, uniform_target
 from harmony_utils.errors import InputError
@@ -204,7 +205,33 @@ FIGURES = {
     ),
     "truth_scatter, one": lambda: plots.truth_scatter({"$": truths()}, estimate="known number"),
     "recovery_lines": lambda: plots.recovery_lines(recoveries()),
+    "criteria_chart": lambda: plots.criteria_chart(judgements()),
+    "criteria_chart, no interval": lambda: plots.criteria_chart(judgements()[-2:]),
+    "reliability_curve": lambda: plots.reliability_curve(
+        calibration_error(RNG.random(100), CORRECT)
+    ),
+    "reliability_curve, one bin": lambda: plots.reliability_curve(
+        calibration_error(np.ones(5), np.ones(5), n_bins=1)
+    ),
 }
+
+
+def judgements():
+    """A criterion of each verdict, with a bound that is kept exactly, and one not measured."""
+    ends = [(0.6, 0.55, 0.65, 0.5), (0.6, 0.55, 0.65, 0.6), (0.6, 0.55, 0.65, 0.7)]
+    name = "a model with a very long $name$ indeed"
+    found = [
+        judge(
+            Criterion(measure="accuracy", at_least=bound),
+            Evidence("accuracy", name, "quiz", value=value, low=low, high=high, n=100),
+        )
+        for value, low, high, bound in ends
+    ]
+    seconds = Criterion(measure="seconds_per_question", at_most=2)
+    plain = Evidence("seconds_per_question", "m", "quiz", value=2.0, n=100)
+    missing = Evidence("harmony", "m", "quiz", missing="no HARMONY was computed")
+    harmonious = Criterion(measure="harmony", at_least=0.9)
+    return [*found, judge(seconds, plain), judge(harmonious, missing)]
 
 
 def rankings():
@@ -317,6 +344,8 @@ def test_refuses_what_cannot_be_drawn():
         plots.answer_margins(np.array([np.nan]), np.array([1]))
     with pytest.raises(InputError, match="at least one distribution"):
         plots.distribution_examples([])
+    with pytest.raises(InputError, match="none was measured"):
+        plots.criteria_chart(judgements()[-1:])
     with pytest.raises(InputError, match="no run has a value"):
         plots.scaling_trend(scaling_table(runs()))
 

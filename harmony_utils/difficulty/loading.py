@@ -129,16 +129,11 @@ def _log_tables(paths: list[str]) -> list[pd.DataFrame]:
 
 
 def _prediction_table(predictions: Predictions, *, model: str = "") -> pd.DataFrame:
-    meta, table = predictions.meta, predictions.table
-    about = meta.get("model", {})
-    name = model or (about["name"] if isinstance(about, dict) else str(about))
-    benchmark = meta.get("benchmark", "")
-    if isinstance(benchmark, dict):
-        benchmark = benchmark.get("name", "")
+    table, about = predictions.table, predictions.meta.get("model", {})
     return pd.DataFrame(
         {
-            "model": name,
-            "benchmark": str(benchmark),
+            "model": model or predictions.model_name,
+            "benchmark": predictions.benchmark_name,
             "key": table["key"].to_numpy(),
             "native_id": table["native_id"].to_numpy(),
             "subject": table["subject"].to_numpy(),

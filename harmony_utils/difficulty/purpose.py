@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -13,6 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from harmony_utils.difficulty.mismatch import Target, uniform_target, workload_target
 from harmony_utils.difficulty.responses import Responses
 from harmony_utils.errors import InputError
+
+Kind = Literal["selection", "training", "purchase", "safety"]
+"""What will be decided: which model to choose, whether training progresses, whether to buy, whether
+it is safe."""
+
+_Declared = TypeVar("_Declared", bound=BaseModel)
 
 
 class Band(BaseModel):
@@ -54,7 +61,7 @@ class Purpose(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["selection", "training", "purchase", "safety"]
+    kind: Kind
     description: str = ""
     subjects: dict[str, float] = Field(default_factory=dict)
     subdomains: dict[str, float] = Field(default_factory=dict)
@@ -123,6 +130,39 @@ def load_purpose(path: str | Path) -> Purpose:
     InputError
         In one line: which field is wrong, and how.
     """
+    hint = "give `kind` and shares, one name and value a line"
+    return read_declaration(path, Purpose, hint=hint, parts={"difficulty": Band})
+
+
+def read_declaration(
+    path: str | Path,
+    form: type[_Declared],
+    *,
+    hint: str,
+    parts: Mapping[str, type[BaseModel]] | None = None,
+) -> _Declared:
+    """Read what a person declared in a file, with errors that a person can act on.
+
+    Parameters
+    ----------
+    path : path
+        JSON if its name ends in ``.json``, else YAML.
+    form : class
+        A pydantic model; it decides what may stand there.
+    hint : str
+        What to write, for a file that holds no names and values at all.
+    parts : mapping of str to class, optional
+        The form of the entries of a list, by the list's name; for naming what may stand in one.
+
+    Returns
+    -------
+    form
+
+    Raises
+    ------
+    InputError
+        In one line: which field is wrong, and how.
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file")
@@ -130,17 +170,21 @@ def load_purpose(path: str | Path) -> Purpose:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not readable ({str(error).splitlines()[0]})") from None
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        raise InputError(f"{path}{place}: not readable ({str(error).splitlines()[0]})") from None
     if not isinstance(data, dict):
-        raise InputError(f"{path}: give `kind` and shares, one name and value a line")
+        raise InputError(f"{path}: {hint}")
     try:
-        return Purpose.model_validate(data)
+        return form.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-            message = f"unknown; there are {', '.join(Purpose.model_fields)}"
+        message = " ".join(first["msg"].removeprefix("Value error, ").split())
+        listed = (parts or {}).get(place.partition(".")[0])
+        inner = form if len(first["loc"]) == 1 else listed
+        if first["type"] == "extra_forbidden" and inner is not None:
+            message = f"unknown; there are {', '.join(inner.model_fields)}"
         raise InputError(f"{path}: {place + ': ' if place else ''}{message}") from None
 
 

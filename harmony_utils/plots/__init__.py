@@ -4,6 +4,7 @@ Nothing else in the package draws. The figures are closed for pyplot, so a noteb
 it is displayed and nowhere else.
 """
 
+from harmony_utils.plots.card import criteria_chart, reliability_curve
 from harmony_utils.plots.difficulty import (
     band_shares,
     gap_chart,
@@ -56,6 +57,7 @@ __all__ = [
     "bandwidth_curve",
     "benchmark_plane",
     "cluster_choice",
+    "criteria_chart",
     "distribution_examples",
     "divergence_histogram",
     "embedding_scatter",
@@ -76,6 +78,7 @@ __all__ = [
     "pruning_ladder",
     "ranking_forest",
     "recovery_lines",
+    "reliability_curve",
     "scaling_trend",
     "show",
     "specification_curve",
