@@ -202,7 +202,9 @@ class Predictions:
         scores = _pad(self.table["loglik"])
         if name == "pmi":
             return scores - _pad(self.table["unconditional"], width=scores.shape[1])
-        return scores if name == "sum" else scores / self.lengths(name)
+        if name == "sum":
+            return scores
+        return scores / _pad(self.table[_LENGTHS[name]], width=scores.shape[1])
 
     def lengths(self, unit: Literal["char", "byte", "token"]) -> np.ndarray:
         """Return each option's length, shape (n_items, max_options), NaN where unknown or none."""

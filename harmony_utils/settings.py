@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from harmony_utils.errors import InputError
 
@@ -17,6 +17,9 @@ GenerationVariant = Literal["generated-mean", "generated-geometric", "prompt-end
 StopRule = Literal["auto", "line", "paragraph"]
 Normalisation = Literal["sum", "char", "byte", "token"]
 AssignLabels = Literal["kmeans", "cluster_qr", "discretize"]
+Wording = Literal["question", "short", "instruction"]
+OptionOrder = Literal["given", "reversed", "shuffled"]
+OptionSymbols = Literal["letters", "numbers"]
 
 
 ALL_PAIRS_ITEMS = 20_000
@@ -104,7 +107,26 @@ class PredictionsSettings(ModelSettings):
         "sum", description="length by which log-likelihoods are divided: sum, char, byte or token"
     )
     few_shot: int = Field(0, ge=0, le=64, description="solved examples put before each question")
+    wording: Wording = added_later(
+        "question",
+        "what stands around a question: question writes Question: and Answer:, short writes Q: "
+        "and A:, instruction adds a line that says what to do",
+    )
+    option_order: OptionOrder = added_later(
+        "given", "order in which format=letter lists the options: given, reversed or shuffled"
+    )
+    option_symbols: OptionSymbols = added_later(
+        "letters", "what format=letter puts before an option and scores: letters or numbers"
+    )
     share_prefix: bool = execution_only(True, "run a prompt once for all of its options")
+
+    @model_validator(mode="after")
+    def _options_are_listed(self) -> PredictionsSettings:
+        for name in ("option_order", "option_symbols"):
+            default = type(self).model_fields[name].default
+            if self.format == "cloze" and getattr(self, name) != default:
+                raise ValueError(f"{name} needs format=letter: cloze lists no options")
+        return self
 
 
 class GenerationSettings(ModelSettings):
@@ -459,4 +481,6 @@ def _explain(error: ValidationError) -> str:
         known = AuditSettings.model_fields[location[0]].annotation.model_fields
         return f"unknown parameter {name!r}: {location[0]} has {', '.join(known)}"
     message = first["msg"].removeprefix("Value error, ")
+    if len(location) == 1 and first["type"] == "value_error":  # of several fields together
+        return f"parameter {name!r}: {message}"
     return f"parameter {name!r} cannot be {first['input']!r}: {message[0].lower()}{message[1:]}"

@@ -8,13 +8,36 @@ from typing import Literal
 import numpy as np
 
 from harmony_utils.errors import InputError
-from harmony_utils.items import Benchmark, Item, Prompt, PromptStyle
-from harmony_utils.settings import GenerationSettings, PredictionsSettings
+from harmony_utils.items import Benchmark, Item, Prompt, PromptStyle, content_digest
+from harmony_utils.settings import (
+    GenerationSettings,
+    OptionOrder,
+    OptionSymbols,
+    PredictionsSettings,
+    Wording,
+)
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+INSTRUCTIONS = {
+    "cloze": "Answer the following question.",
+    "letter": "Choose the right answer to the following question.",
+}
+"""What ``wording=instruction`` says before everything else, by format."""
 
-def render_item(item: Item, *, format: Literal["cloze", "letter"], style: PromptStyle) -> Prompt:
+PRESENTATION = ("wording", "option_order", "option_symbols")
+"""Settings that say how a question looks; open-ended questions have none of them."""
+
+
+def render_item(
+    item: Item,
+    *,
+    format: Literal["cloze", "letter"],
+    style: PromptStyle,
+    wording: Wording = "question",
+    option_order: OptionOrder = "given",
+    option_symbols: OptionSymbols = "letters",
+) -> Prompt:
     """Write one item as text.
 
     Parameters
@@ -27,11 +50,24 @@ def render_item(item: Item, *, format: Literal["cloze", "letter"], style: Prompt
     style : {"question", "continuation"}
         ``question`` puts the item between ``Question:`` and ``Answer:``; ``continuation`` lets
         a cloze option continue the text. The letter format always asks a question.
+    wording : {"question", "short", "instruction"}
+        ``short`` writes ``Q:`` and ``A:``; the line of ``instruction`` is added by
+        :func:`build_prompt`. Continuations are no questions: they stay as they are.
+    option_order : {"given", "reversed", "shuffled"}
+        Order of the list, see :func:`list_order`; the options keep their numbers.
+    option_symbols : {"letters", "numbers"}
+        What stands before an option in the list.
 
     Returns
     -------
     Prompt
-        Prefix without trailing space; each continuation begins with one space.
+        Prefix without trailing space; each continuation begins with one space, and they are in the
+        item's own order.
+
+    Raises
+    ------
+    InputError
+        If there are more options than letters.
 
     Examples
     --------
@@ -39,20 +75,60 @@ def render_item(item: Item, *, format: Literal["cloze", "letter"], style: Prompt
     >>> prompt = render_item(item, format="cloze", style="question")
     >>> prompt.prefix, prompt.continuations
     ('Question: 2 + 2 =\\nAnswer:', (' 3', ' 4'))
+
+    Whatever the order of the list, the first continuation stands for the first option.
+
+    >>> prompt = render_item(item, format="letter", style="question", option_order="reversed")
+    >>> prompt.prefix, prompt.continuations
+    ('Question: 2 + 2 =\\nA. 4\\nB. 3\\nAnswer:', (' B', ' A'))
     """
     passage = f"{item.passage.rstrip()}\n" if item.passage else ""
+    if format == "cloze" and style == "continuation":
+        prefix = f"{passage}{item.question}".rstrip()
+        return Prompt(prefix, tuple(f" {option}" for option in item.options))
+    listed, continuations = "", tuple(f" {option}" for option in item.options)
     if format == "letter":
-        if len(item.options) > len(LETTERS):
-            raise InputError(f"item {item.id!r}: {len(item.options)} options are too many letters")
-        listed = "".join(
-            f"{letter}. {option}\n" for letter, option in zip(LETTERS, item.options, strict=False)
-        )
-        prefix = f"{passage}Question: {item.question}\n{listed}Answer:"
-        return Prompt(prefix, tuple(f" {letter}" for letter in LETTERS[: len(item.options)]))
-    continuations = tuple(f" {option}" for option in item.options)
-    if style == "continuation":
-        return Prompt(f"{passage}{item.question}".rstrip(), continuations)
-    return Prompt(f"{passage}Question: {item.question}\nAnswer:", continuations)
+        symbols = option_labels(item, option_symbols)
+        order = list_order(item, option_order)
+        lines = zip(symbols, order, strict=True)
+        listed = "".join(f"{symbol}. {item.options[i]}\n" for symbol, i in lines)
+        continuations = tuple(f" {symbols[order.index(i)]}" for i in range(len(order)))
+    before, after = ("Q:", "A:") if wording == "short" else ("Question:", "Answer:")
+    return Prompt(f"{passage}{before} {item.question}\n{listed}{after}", continuations)
+
+
+def option_labels(item: Item, symbols: OptionSymbols = "letters") -> tuple[str, ...]:
+    """Return what stands before the options of a list, from the top: A, B, C … or 1, 2, 3 …
+
+    Raises
+    ------
+    InputError
+        If there are more options than letters.
+    """
+    count = len(item.options)
+    if symbols == "numbers":
+        return tuple(str(number) for number in range(1, count + 1))
+    if count > len(LETTERS):
+        raise InputError(f"item {item.id!r}: {count} options are too many letters")
+    return tuple(LETTERS[:count])
+
+
+def list_order(item: Item, order: OptionOrder) -> list[int]:
+    """Return which option stands first in the list, which second, and so on.
+
+    ``shuffled`` depends on the texts of question and options alone: the same item has the same
+    order in every run.
+
+    Examples
+    --------
+    >>> list_order(Item("1", "2 + 2 =", ("3", "4"), 1), "reversed")
+    [1, 0]
+    """
+    places = list(range(len(item.options)))
+    if order == "shuffled":
+        digest = content_digest(item.question, item.options, passage=item.passage or "")
+        return np.random.default_rng(int(digest[:8], 16)).permutation(places).tolist()
+    return places[::-1] if order == "reversed" else places
 
 
 def choose_examples(benchmark: Benchmark, item: Item, count: int) -> list[Item]:
@@ -107,13 +183,16 @@ def build_prompt(
         _require_unchanged(item, item.prompt, settings)
         return item.prompt
     style, format = benchmark.prompt_style, getattr(settings, "format", "cloze")
-    asked = render_item(item, format=format, style=style)
-    shots = []
+    wanted = {name: getattr(settings, name) for name in PRESENTATION if hasattr(settings, name)}
+    asked = render_item(item, format=format, style=style, **wanted)
+    blocks = []
+    if wanted.get("wording") == "instruction" and (format == "letter" or style == "question"):
+        blocks.append(INSTRUCTIONS[format])
     for example in choose_examples(benchmark, item, settings.few_shot):
-        solved = render_item(example, format=format, style=style)
+        solved = render_item(example, format=format, style=style, **wanted)
         answer = f" {example.answer}" if example.answers else solved.continuations[example.gold]
-        shots.append(solved.prefix + answer)
-    return Prompt("\n\n".join([*shots, asked.prefix]), asked.continuations)
+        blocks.append(solved.prefix + answer)
+    return Prompt("\n\n".join([*blocks, asked.prefix]), asked.continuations)
 
 
 def _require_unchanged(
@@ -121,8 +200,10 @@ def _require_unchanged(
 ) -> None:
     """Refuse settings that only make sense for prompts written here."""
     section = "generation" if item.answers else "predictions"
+    wording = getattr(settings, "wording", "question")
     refused = {
         "format=letter": getattr(settings, "format", "cloze") == "letter",
+        f"wording={wording}": wording != "question",
         f"few_shot={settings.few_shot}": settings.few_shot > 0,
         "chat_template=true": settings.chat_template,
         # the end of the prompt is one place only if all options are asked after the same text

@@ -28,7 +28,7 @@ from harmony_utils.scoring.forward import (
 )
 from harmony_utils.scoring.generation import Greedy, assemble_generated, generate_chunk
 from harmony_utils.scoring.models import LanguageModel
-from harmony_utils.scoring.prompts import LETTERS, apply_chat, build_prompt
+from harmony_utils.scoring.prompts import apply_chat, build_prompt, option_labels
 from harmony_utils.settings import GenerationSettings, PredictionsSettings
 
 LOGITS = 2**28
@@ -292,7 +292,9 @@ def _lengths_of(item: Item, settings: PredictionsSettings) -> tuple[str, ...]:
     """Return the texts by whose length log-likelihoods are divided."""
     if item.prompt is not None and item.prompt.choices:
         return item.prompt.choices
-    return item.options if settings.format == "cloze" else tuple(LETTERS[: len(item.options)])
+    return (
+        item.options if settings.format == "cloze" else option_labels(item, settings.option_symbols)
+    )
 
 
 def _join(path: Path, arrays: list[np.ndarray]) -> None:
