@@ -60,6 +60,7 @@ recorded: setup ## compute the recorded results again (hours)
 	@$(BIN)/python results/record_validation.py
 	@$(BIN)/python results/record_panel.py
 	@$(BIN)/python results/record_open_ended.py
+	@$(BIN)/python results/record_framing.py
 	@$(BIN)/python benchmarks/difficulty_calibration.py
 	@$(BIN)/harmony grid --config workflow/config/small.yaml --cores $(JOBS)
 

@@ -15,6 +15,7 @@ from harmony_utils import (
     card_commands,
     difficulty_commands,
     filling_commands,
+    framing_commands,
     grid_commands,
     log_commands,
     plane_commands,
@@ -295,6 +296,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 log_commands.register(app)
 difficulty_commands.register(app)
 filling_commands.register(app)
+framing_commands.register(app)
 card_commands.register(app)
 plane_commands.register(app)
 grid_commands.register(app)

@@ -19,6 +19,7 @@ from harmony_utils.difficulty import audit_difficulty, simulate_panel, uniform_t
 from harmony_utils.errors import InputError
 from harmony_utils.filling import Budget, TextSpace
 from harmony_utils.filling.experiments import simulate_filling
+from harmony_utils.framing import choices_by_position, compare_conditions
 from harmony_utils.harmony import harmony, subdomain_table
 from harmony_utils.partition import random_partition, spectral_partition
 from harmony_utils.plane import benchmark_plane
@@ -197,6 +198,14 @@ FIGURES = {
             }
         )
     ),
+    "condition_scores": lambda: plots.condition_scores(conditions(), heading="Scores"),
+    "condition_ranks": lambda: plots.condition_ranks(conditions(), heading="Ranks"),
+    "metric_steps": lambda: plots.metric_steps(
+        {"accuracy": [0.2, 0.3, 0.9], "log score": [-3.0, -2.0, -1.0]},
+        ["5", "$", "30"],
+        axis="layer",
+    ),
+    "position_choices": lambda: plots.position_choices(places_chosen(), heading="Places"),
     "method_overview": plots.method_overview,
     "ranking_forest": lambda: plots.ranking_forest(rankings(), heading="Which is above?"),
     "number_agreement": lambda: plots.number_agreement(agreements(), rankings()),
@@ -214,6 +223,26 @@ FIGURES = {
         calibration_error(np.ones(5), np.ones(5), n_bins=1)
     ),
 }
+
+
+def conditions():
+    chance = np.random.default_rng(7)
+    rows = [
+        (way, model, item, float(chance.random() < ability))
+        for way in ("cloze", "letter-with-a-very-long-name", "$")
+        for model, ability in (("one", 0.6), ("a-model-with-a-rather-long-name", 0.5), ("$3", 1.0))
+        for item in range(40)
+    ]
+    values = pd.DataFrame(rows, columns=["condition", "model", "key", "value"])
+    return compare_conditions(values, baseline="cloze", n_draws=200)
+
+
+def places_chosen():
+    answers = pd.DataFrame(
+        {"n_options": 4, "gold": [[0], [1], [2], [3]], "prediction": [0, 0, 0, 3]}
+    )
+    counted = choices_by_position(answers)
+    return pd.concat([counted.assign(series=name) for name in ("one", "$")])
 
 
 def judgements():

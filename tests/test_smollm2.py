@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from harmony_utils.files import read_json
+from harmony_utils.framing import framing_settings
 from harmony_utils.items import Benchmark
 from harmony_utils.predictions import Predictions
 from harmony_utils.runs import Run, recorded_folder
 from harmony_utils.scoring import build_prompt, load_model, score
 from harmony_utils.scoring.answers import judge
 from harmony_utils.scoring.generation import Greedy
-from harmony_utils.settings import GenerationSettings
+from harmony_utils.settings import GenerationSettings, PredictionsSettings
 from harmony_utils.sources import load_benchmark
 from harmony_utils.stages import open_audit
 
@@ -53,6 +56,22 @@ def test_a_random_sample_scored_now_gives_the_recorded_numbers(recorded):
     live = score(load_model("smollm2-135m", device="cpu"), some).predictions
     for place, loglik in zip(chosen, live.table["loglik"], strict=True):
         np.testing.assert_allclose(loglik, recorded.table["loglik"].iloc[place], atol=1e-3)
+
+
+def test_a_list_shown_now_gives_the_recorded_numbers():
+    """Three questions with their options shuffled, as recorded for the chapter on framing."""
+    model, questions = (
+        load_model("smollm2-135m", device="cpu"),
+        load_benchmark("arc_easy", limit=200),
+    )
+    run = Run(recorded_folder() / "framing" / "letter-shuffled" / "arc_easy--200" / "smollm2-135m")
+    recorded = Predictions.load(run.path("predictions.parquet")).table
+    few = replace(questions, items=questions.items[5:8])
+    settings = PredictionsSettings(**framing_settings("letter-shuffled"))
+    now = score(model, few, settings).predictions.table
+    assert now["key"].tolist() == recorded["key"][5:8].tolist()
+    for mine, theirs in zip(now["loglik"], recorded["loglik"][5:8], strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -63,9 +63,14 @@ def missing_outside(difficulty: bool, framing: bool, runs: Sequence[Tested]) -> 
         for measure in ("mismatch", "largest_gap"):
             found.append(Evidence(measure, missing=NO_DIFFICULTY, command=command))
     if not framing:
-        command = "a test of framings, then --framing FILE"
         found += [
-            Evidence("framing_range", run.model, run.benchmark, missing=NO_FRAMING, command=command)
+            Evidence(
+                "framing_range",
+                run.model,
+                run.benchmark,
+                missing=NO_FRAMING,
+                command=run.framing_command(),
+            )
             for run in runs
         ]
     return found
@@ -221,8 +226,7 @@ def framing_evidence(
             evidence.append(Evidence(**base, **about, source=source))
         else:
             reason = f"{source} holds no other framing of it"
-            command = "a test of framings, then --framing FILE"
-            evidence.append(Evidence(**base, missing=reason, command=command))
+            evidence.append(Evidence(**base, missing=reason, command=run.framing_command()))
     return evidence
 
 

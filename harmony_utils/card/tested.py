@@ -131,11 +131,18 @@ class Tested:
         """Return the command that would audit this again, with what is to be added to it."""
         if self.imported:
             return f"harmony audit --from-logs LOGS{more}"
+        return f"harmony audit {self._asked()}{more}"
+
+    def framing_command(self) -> str:
+        """Return the command that would ask this in other ways."""
+        if self.imported:
+            return "harmony framing --from NAME=FOLDER for each way of asking, then --framing FILE"
+        return f"harmony framing {self._asked()}, then --framing FILE"
+
+    def _asked(self) -> str:
         limit = f" --limit {len(self.predictions) + self.n_unscored}" if self.sampled else ""
         folder = "FOLDER/" if _is_path(self.predictions.model_name) else ""
-        return (
-            f"harmony audit --model {folder}{self.model} --benchmark {self.benchmark}{limit}{more}"
-        )
+        return f"--model {folder}{self.model} --benchmark {self.benchmark}{limit}"
 
 
 def load_tested(folders: Sequence[str | Path]) -> tuple[list[Tested], list[str]]:

@@ -18,6 +18,12 @@ from harmony_utils.plots.filling import (
     aimed_and_measured,
     originals_and_additions,
 )
+from harmony_utils.plots.framing import (
+    condition_ranks,
+    condition_scores,
+    metric_steps,
+    position_choices,
+)
 from harmony_utils.plots.harmony import (
     bandwidth_curve,
     harmony_interval,
@@ -57,6 +63,8 @@ __all__ = [
     "bandwidth_curve",
     "benchmark_plane",
     "cluster_choice",
+    "condition_ranks",
+    "condition_scores",
     "criteria_chart",
     "distribution_examples",
     "divergence_histogram",
@@ -69,12 +77,14 @@ __all__ = [
     "information_curve",
     "item_curves",
     "method_overview",
+    "metric_steps",
     "number_agreement",
     "option_length_effect",
     "originals_and_additions",
     "partition_comparison",
     "plane_means",
     "plane_verdicts",
+    "position_choices",
     "pruning_ladder",
     "ranking_forest",
     "recovery_lines",

@@ -13,7 +13,9 @@ from harmony_utils.reading.harmony import (
 )
 from harmony_utils.reading.studies import (
     filling_reading,
+    framing_reading,
     methods_reading,
+    metric_reading,
     plane_reading,
     rebalancing_reading,
     scaling_reading,
@@ -25,9 +27,11 @@ __all__ = [
     "LEVEL",
     "calibration_reading",
     "filling_reading",
+    "framing_reading",
     "harmony_reading",
     "interval_reading",
     "methods_reading",
+    "metric_reading",
     "p_text",
     "plane_reading",
     "rebalancing_reading",

@@ -12,6 +12,7 @@ from harmony_utils.specifications import CHOICE_NAMES
 
 if TYPE_CHECKING:
     from harmony_utils.filling import Filling
+    from harmony_utils.framing import Conditions
     from harmony_utils.plane import Plane
 
 
@@ -249,3 +250,79 @@ def filling_reading(filling: Filling, truth: dict[str, float] | None = None) -> 
     for (low, high), why in zip(filling.gaps, filling.stopped, strict=True):
         parts.append(f"From {signed(low, 2)} to {signed(high, 2)}: {why}.")
     return " ".join(parts)
+
+
+def framing_reading(found: Conditions) -> str:
+    """Say what other ways of asking do to scores and ranks, and how much of it could be chance.
+
+    Parameters
+    ----------
+    found : Conditions
+        From :func:`~harmony_utils.framing.compare_conditions`, right or wrong under framings.
+
+    Returns
+    -------
+    str
+        Changes of scores, moves of ranks, reversals.
+    """
+    others = found.scores[found.scores["condition"] != found.baseline]
+    sure = others[(others["change_low"] > 0) | (others["change_high"] < 0)]
+    widest = others.loc[others["change"].abs().idxmax()]
+    flipped = others["gained"] + others["lost"]
+    low, high = (f"{share:.0%}" for share in (flipped.min(), flipped.max()))
+    turned = low if low == high else f"Between {low} and {high}"
+    parts = [
+        f"**{count(len(found.models), 'model')}, {count(len(found.conditions), 'way')} of asking, "
+        f"{found.n_items:,} questions.** Against {found.baseline}, {len(sure)} of {len(others)} "
+        f"scores change by more than other questions explain, each taken by itself; the largest "
+        f"change is {signed(widest['change'])}, of {widest['model']} under {widest['condition']}. "
+        f"{turned} of single answers turn from right to wrong or back: a score can stay while the "
+        "answers behind it do not."
+    ]
+    if len(found.models) > 1:
+        parts.append(_rank_sentence(found))
+    return " ".join(parts)
+
+
+def metric_reading(found: Conditions) -> str:
+    """Say what other metrics do to the ranks of models on the same answers.
+
+    Parameters
+    ----------
+    found : Conditions
+        Of metrics, from :func:`~harmony_utils.framing.compare_conditions`.
+    """
+    head = (
+        f"**{count(len(found.conditions), 'metric')} on the same answers of "
+        f"{count(len(found.models), 'model')}.**"
+    )
+    if len(found.models) < 2:
+        said = (
+            f"{name} {value:.3f}" for name, value in found.scores[["condition", "score"]].values
+        )
+        return f"{head} One model has no rank. {capital(', '.join(said))}."
+    return f"{head} {_rank_sentence(found)}"
+
+
+def _rank_sentence(found: Conditions) -> str:
+    """Say how far ranks move, whether models change alike, and which reversals hold."""
+    ranks, pairs = found.ranks, found.reversals
+    worst = ranks.loc[ranks["largest_move"].idxmax()]
+    moved = f"Ranks move by {count(int(worst['largest_move']), 'place')} at most"
+    if worst["largest_move"] > 0:
+        moved += f" ({worst['condition']})"
+    moved += f"; as many other questions alone would move them by up to {worst['chance_move']:.0f}"
+    if found.same_scale:
+        unlike = int((holm(ranks["p_value"].to_numpy()) <= LEVEL).sum())
+        moved += (
+            f". In {unlike} of {len(ranks)} cases models change differently by more than chance, "
+            "corrected for the number of cases"
+        )
+    kept = int(pairs["supported"].sum())
+    order = (
+        f"{count(len(pairs), 'reversal')} of a pair of models, {kept} of them with both orders "
+        "beyond what other questions could give"
+        if len(pairs)
+        else "No pair of models changes its order"
+    )
+    return f"{moved}. {order}."

@@ -7,6 +7,13 @@ folder, then in the results recorded with this project, and computed only if nei
 from harmony_utils.stages.audit import Audit, open_audit
 from harmony_utils.stages.competitors import Competitors, competing_partitions
 from harmony_utils.stages.filling import fill_benchmark, save_filling
+from harmony_utils.stages.framing import (
+    FramingStudy,
+    ask_framings,
+    framing_study,
+    read_framings,
+    recorded_framing_models,
+)
 from harmony_utils.stages.given import GivenAudit, audit_given, given_partition
 from harmony_utils.stages.panel import (
     panel_answers,
@@ -33,22 +40,27 @@ __all__ = [
     "Affinity",
     "Audit",
     "Competitors",
+    "FramingStudy",
     "GivenAudit",
     "Rebalancing",
     "Scaling",
     "Sensitivity",
     "Step",
+    "ask_framings",
     "audit_given",
     "competing_partitions",
     "fill_benchmark",
+    "framing_study",
     "given_partition",
     "open_audit",
     "panel_answers",
+    "read_framings",
     "recorded_about",
     "recorded_benchmarks",
     "recorded_calibration",
     "recorded_difficulty_calibration",
     "recorded_false_alarms",
+    "recorded_framing_models",
     "recorded_large_affinity",
     "recorded_panel",
     "recorded_suspected_keys",

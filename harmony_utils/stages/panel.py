@@ -171,7 +171,7 @@ def run_answers(folders: Sequence[Path | str], *, partition: str = "own") -> pd.
     if partition not in PARTITIONS:
         raise InputError(f"partition {partition!r}: choose {', '.join(PARTITIONS)}")
     by_benchmark: dict[str, dict[str, Run]] = {}
-    for run in _find(folders):
+    for run in find_folders(folders):
         benchmark, name = run.folder.parent.name, run.folder.name
         others = by_benchmark.setdefault(benchmark, {})
         if name in others:
@@ -203,8 +203,14 @@ def _file(benchmark: str) -> Path:
     return path
 
 
-def _find(folders: Sequence[Path | str]) -> list[Run]:
-    """Return the runs with predictions in or below some folders, each once, by path."""
+def find_folders(folders: Sequence[Path | str]) -> list[Run]:
+    """Return the runs with predictions in or below some folders, each once, by path.
+
+    Raises
+    ------
+    InputError
+        If a folder is not there or holds no run.
+    """
     found: set[Path] = set()
     for folder in map(Path, folders):
         if not folder.is_dir():
