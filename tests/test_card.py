@@ -15,7 +15,6 @@ from conftest import PROJECT
 
 from harmony_utils.card import (
     MEASURES,
-    brier_scores,
     calibration_error,
     card_markdown,
     items_to_tell,
@@ -34,6 +33,7 @@ from harmony_utils.files import json_values, write_json
 from harmony_utils.harmony import harmony
 from harmony_utils.metric import wilson_interval
 from harmony_utils.predictions import SCHEMA, Predictions
+from harmony_utils.probabilities import brier_scores
 
 RECORDED = PROJECT / "results" / "recorded"
 GEMMA, SMOL = (RECORDED / "arc_easy" / name for name in ("gemma3-270m", "smollm2-135m"))

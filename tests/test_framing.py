@@ -303,8 +303,8 @@ def test_metrics_by_hand():
     assert found["right by sum"].tolist() == [1, 0]
     np.testing.assert_allclose(found["probability"], [0.5, 0.1])
     np.testing.assert_allclose(found["log score"], np.log([0.5, 0.1]))
-    # ½ (0.5² + 0.25² + 0.25²) and ½ (0.9² + 0.9²) away from 1
-    np.testing.assert_allclose(found["Brier score"], [1 - 0.1875, 1 - 0.81])
+    # 0.5² + 0.25² + 0.25², and 0.9² + 0.9²
+    np.testing.assert_allclose(found["negative Brier score"], [-0.375, -1.62])
     assert found["right by token"].isna().all(), "without lengths in tokens"
     assert list(found.columns) == ["key", *METRICS]
 
@@ -313,9 +313,9 @@ def test_metrics_at_their_limits():
     sure = metric_values(answers([[0.0, -800.0], [-800.0, 0.0]], [[0], [0]]), ["log score"])
     np.testing.assert_allclose(sure["log score"], [0, np.log(SMALLEST)])
     both = metric_values(
-        answers([np.log([0.5, 0.3, 0.2])], [[0, 1]]), ["probability", "Brier score"]
+        answers([np.log([0.5, 0.3, 0.2])], [[0, 1]]), ["probability", "negative Brier score"]
     )
-    np.testing.assert_allclose(both.iloc[0, 1:].astype(float), [0.8, 1 - (0.2**2 + 0.2**2) / 2])
+    np.testing.assert_allclose(both.iloc[0, 1:].astype(float), [0.8, -(0.2**2 + 0.2**2)])
     with pytest.raises(InputError, match="metric 'auc': choose right by sum"):
         metric_values(answers([[0.0, -1.0]], [[0]]), ["auc"])
 

@@ -1,12 +1,7 @@
 """The evaluation card: what is to be decided, the evidence for it, and its limits, in one place."""
 
 from harmony_utils.card.assembly import Card, make_card
-from harmony_utils.card.calibration import (
-    CalibrationError,
-    brier_scores,
-    calibration_error,
-    option_probabilities,
-)
+from harmony_utils.card.calibration import CalibrationError, calibration_error
 from harmony_utils.card.changes import Change, changes_against, paired_difference
 from harmony_utils.card.decision import Criterion, Decision, load_decision
 from harmony_utils.card.document import card_markdown, conclusion_sentence, save_card
@@ -28,7 +23,6 @@ __all__ = [
     "Judgement",
     "Measure",
     "Tested",
-    "brier_scores",
     "calibration_error",
     "card_markdown",
     "changes_against",
@@ -40,7 +34,6 @@ __all__ = [
     "load_decision",
     "load_tested",
     "make_card",
-    "option_probabilities",
     "paired_difference",
     "run_evidence",
     "save_card",

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from harmony_utils.card.calibration import brier_scores, calibration_error, option_probabilities
+from harmony_utils.card.calibration import calibration_error
 from harmony_utils.card.measures import MEASURES
 from harmony_utils.card.tested import PREDICTIONS_FILE, RESULTS, Tested
 from harmony_utils.errors import InputError
 from harmony_utils.logs.checks import NEAR_TIE
 from harmony_utils.metric import tail_shares, wilson_interval
+from harmony_utils.probabilities import brier_scores, option_probabilities
 from harmony_utils.rebalance import balanced_accuracy
 from harmony_utils.settings import CardSettings
 from harmony_utils.uncertainty import bootstrap_intervals, design_effects

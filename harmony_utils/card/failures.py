@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from harmony_utils.card.calibration import option_probabilities
 from harmony_utils.card.evidence import mean_interval
 from harmony_utils.card.tested import Tested
 from harmony_utils.errors import InputError
+from harmony_utils.probabilities import option_probabilities
 from harmony_utils.settings import CardSettings
 
 

@@ -16,10 +16,11 @@ import pandas as pd
 
 from harmony_utils.errors import InputError
 from harmony_utils.predictions import Predictions
+from harmony_utils.probabilities import brier_scores, option_probabilities
 from harmony_utils.settings import Normalisation
 
 RIGHT = {f"right by {name}": name for name in get_args(Normalisation)}
-SOFT = ("probability", "log score", "Brier score")
+SOFT = ("probability", "log score", "negative Brier score")
 METRICS = (*RIGHT, *SOFT)
 """All of them: the higher, the better."""
 
@@ -37,16 +38,16 @@ def metric_values(predictions: Predictions, metrics: Sequence[str] = METRICS) ->
     metrics : sequence of str
         Of :data:`METRICS`. ``right by sum``, ``char``, ``byte``, ``token``: 1 if the option with
         the best log-likelihood, divided by that length, is right. ``probability``: of the right
-        option among the options, softmax of the sums. ``log score``: its natural logarithm.
-        ``Brier score``: ``1 - sum((p - y)**2) / 2`` over options, from 0 to 1, where y is 1 for the
-        right option (Brier 1950, turned round so that higher is better). Several right options of
-        one question count as one.
+        option, from :func:`~harmony_utils.probabilities.option_probabilities`. ``log score``: its
+        natural logarithm. ``negative Brier score``: minus
+        :func:`~harmony_utils.probabilities.brier_scores`. Several right options of one question
+        count as one.
 
     Returns
     -------
     DataFrame
-        ``key`` and a column for each metric; NaN where an option has no log-likelihood, or its
-        length is unknown.
+        ``key`` and a column for each metric; NaN where an option has no score or its length is
+        unknown, and all through where there are no probabilities.
 
     Raises
     ------
@@ -70,28 +71,20 @@ def metric_values(predictions: Predictions, metrics: Sequence[str] = METRICS) ->
 
 
 def _soft(predictions: Predictions) -> dict[str, np.ndarray]:
-    """Return what is made of the probabilities of options."""
-    scores = predictions.scores("sum")
-    offered = np.arange(scores.shape[1]) < predictions.table["n_options"].to_numpy()[:, None]
-    known = (np.isfinite(scores) | ~offered).all(axis=1)
-    shifted = np.where(offered, scores, -np.inf)
-    shifted = np.where(known[:, None], shifted, 0.0)
-    mass = np.exp(shifted - shifted.max(axis=1, keepdims=True))
-    mass /= mass.sum(axis=1, keepdims=True)
-    gold = np.zeros_like(offered)
-    for row, right in enumerate(predictions.table["gold"]):
-        if right is None:
-            known[row] = False
-        else:
-            gold[row, list(right)] = True
-    probability = (mass * gold).sum(axis=1)
-    distance = ((mass * ~gold) ** 2).sum(axis=1) + (1 - probability) ** 2
-    found = {
-        "probability": probability,
-        "log score": np.log(np.maximum(probability, SMALLEST)),
-        "Brier score": 1 - distance / 2,
-    }
-    return {name: np.where(known, values, np.nan) for name, values in found.items()}
+    """Return what is made of the probabilities of options; NaN where there are none."""
+    try:
+        mass = option_probabilities(predictions)
+    except InputError:
+        return {name: np.full(len(predictions), np.nan) for name in SOFT}
+    gold = [list(right) for right in predictions.table["gold"]]
+    probability = np.array([mass[row, right].sum() for row, right in enumerate(gold)])
+    return dict(
+        zip(
+            SOFT,
+            (probability, np.log(np.maximum(probability, SMALLEST)), -brier_scores(mass, gold)),
+            strict=True,
+        )
+    )
 
 
 def largest_step(scores: Sequence[float] | np.ndarray) -> tuple[int, float]:
