@@ -269,7 +269,7 @@ def test_what_is_missing_is_never_nought_and_says_what_it_takes(tmp_path):
         "harmony",
         "mismatch",
         "largest_gap",
-        "framing_range",
+        "framing_loss",
     }
     assert missing["harmony"].command == "harmony audit --model m --benchmark quiz"
     assert "harmony difficulty" in missing["mismatch"].command

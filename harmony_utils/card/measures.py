@@ -122,7 +122,7 @@ MEASURES: dict[str, Measure] = {
             "width in logits of the widest stretch of wanted difficulties with too few questions",
         ),
         Measure(
-            "framing_range",
+            "framing_loss",
             "loss by framing",
             "lower",
             "largest loss of accuracy under another framing of the same questions; the interval "

@@ -65,7 +65,7 @@ def missing_outside(difficulty: bool, framing: bool, runs: Sequence[Tested]) -> 
     if not framing:
         found += [
             Evidence(
-                "framing_range",
+                "framing_loss",
                 run.model,
                 run.benchmark,
                 missing=NO_FRAMING,
@@ -220,7 +220,7 @@ def framing_evidence(
             for row in found.models
             if run in mine and row.model in run.aliases and row.framing != found.baseline
         ]
-        base = {"measure": "framing_range", "model": run.model, "benchmark": run.benchmark}
+        base = {"measure": "framing_loss", "model": run.model, "benchmark": run.benchmark}
         if complete := [row for row in rows if None not in (row.change, row.change_low)]:
             about = _largest_loss(complete, found.baseline, confidence)
             evidence.append(Evidence(**base, **about, source=source))
