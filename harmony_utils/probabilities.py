@@ -11,8 +11,8 @@ from harmony_utils.errors import InputError
 from harmony_utils.predictions import Predictions
 
 
-def option_probabilities(predictions: Predictions) -> np.ndarray:
-    """Return the softmax over each item's scores.
+def option_log_probabilities(predictions: Predictions) -> np.ndarray:
+    """Return the logarithm of the softmax over each item's scores.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ def option_probabilities(predictions: Predictions) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_items, max_options)
-        Under the table's own normalisation, by which the model answers; 0 where an item has no
-        such option. Each row sums to 1.
+        Natural logarithms, under the table's own normalisation, by which the model answers; -inf
+        where an item has no such option.
 
     Raises
     ------
@@ -46,8 +46,12 @@ def option_probabilities(predictions: Predictions) -> np.ndarray:
     if any(gold is None for gold in predictions.table["gold"]):
         raise InputError("the log does not say which option is right")
     scores = np.where(there, scores, -np.inf)
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return scores / scores.sum(axis=1, keepdims=True)
+    return scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+
+
+def option_probabilities(predictions: Predictions) -> np.ndarray:
+    """Return :func:`option_log_probabilities` as probabilities; each row sums to 1."""
+    return np.exp(option_log_probabilities(predictions))
 
 
 def brier_scores(probabilities: np.ndarray, gold: list[list[int]]) -> np.ndarray:

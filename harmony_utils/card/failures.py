@@ -10,7 +10,7 @@ import numpy as np
 from harmony_utils.card.evidence import mean_interval
 from harmony_utils.card.tested import Tested
 from harmony_utils.errors import InputError
-from harmony_utils.probabilities import option_probabilities
+from harmony_utils.probabilities import option_log_probabilities
 from harmony_utils.settings import CardSettings
 
 
@@ -87,7 +87,7 @@ def find_failures(run: Tested, settings: CardSettings | None = None) -> Failures
 
 def _wrong_margins(run: Tested, wrong: np.ndarray) -> np.ndarray:
     """Return how far the best wrong option lies above the best right one; 0 where right."""
-    logs = np.log(np.maximum(option_probabilities(run.predictions), 1e-300))
+    logs = np.maximum(option_log_probabilities(run.predictions), -700)  # keeps margins finite
     gold = np.zeros(logs.shape, dtype=bool)
     for row, indices in enumerate(run.predictions.table["gold"]):
         gold[row, list(indices)] = True

@@ -21,6 +21,7 @@ from harmony_utils.logs import Import, Run
 from harmony_utils.pairs import refuse_too_many
 from harmony_utils.partition import Partition, partition_from_labels, spectral_partition
 from harmony_utils.predictions import Predictions
+from harmony_utils.probabilities import option_log_probabilities
 from harmony_utils.reading import verdict_sentence
 from harmony_utils.rebalance import prune_ladder, usable_shares
 from harmony_utils.runs import Run as RunFolder
@@ -268,23 +269,12 @@ def option_distributions(predictions: Predictions) -> np.ndarray:
         If there are no log-likelihoods, or some options have none: probabilities over the rest
         would not be the model's.
     """
-    scores = predictions.scores() if predictions.meta["normalisation"] != "logged" else None
-    if scores is None:
-        raise RefusedError(
-            "the log holds the chosen options only, no log-likelihoods; use subjects or embeddings"
-        )
-    sizes = predictions.table["n_options"].to_numpy(dtype=int)
-    there = np.arange(scores.shape[1]) < sizes[:, None]
-    if missing := int((there & np.isnan(scores)).sum()):
-        raise RefusedError(
-            f"{missing} options have no log-likelihood, so there is no distribution over them; "
-            "use subjects or embeddings"
-        )
-    rows = np.full(scores.shape, -np.inf)
-    for i, (gold, size) in enumerate(zip(predictions.table["gold"], sizes, strict=True)):
-        log_p = scores[i, :size] - np.logaddexp.reduce(scores[i, :size])
-        rest = np.delete(log_p, gold[0])
-        rows[i, :size] = [log_p[gold[0]], *np.sort(rest)[::-1]]
+    try:
+        rows = option_log_probabilities(predictions)
+    except InputError as error:
+        raise RefusedError(f"{error}; use subjects or embeddings") from None
+    for row, gold in zip(rows, predictions.table["gold"], strict=True):
+        row[:] = [row[gold[0]], *np.sort(np.delete(row, gold[0]))[::-1]]
     return rows
 
 
