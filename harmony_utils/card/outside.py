@@ -152,7 +152,7 @@ def _largest_gap(gaps: list[dict[str, Any]], n_items: int, source: str) -> Evide
     )
 
 
-def read_framings(path: str | Path) -> Framings:
+def load_framing(path: str | Path) -> Framings:
     """Read ``framing.json``; keys that are not needed are ignored.
 
     Raises
@@ -204,7 +204,7 @@ def framing_evidence(
     (Bonferroni); the largest true loss then lies between the largest of their lower ends and the
     largest of their upper ends.
     """
-    found = read_framings(path)
+    found = load_framing(path)
     source = f"{Path(path).resolve().parent.name}/{Path(path).name}"
     listed = {row.model for row in found.models}
     mine = [run for run in runs if run.benchmark == found.benchmark and run.aliases & listed]
