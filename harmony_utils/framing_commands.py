@@ -65,8 +65,8 @@ def framing_command(
 ) -> None:
     """Ask models the same questions in several ways, and compare scores and ranks.
 
-    With --from NAME=FOLDER finished runs are compared instead, such as those of imported logs, and
-    no model is loaded. The same answers are counted under several metrics, too.
+    The same answers are counted under several metrics, too. With --from
+    NAME=FOLDER no model is loaded: it compares finished runs or imported logs.
     """
     from harmony_utils.runs import default_folder
     from harmony_utils.stages import framing_study, read_framings
