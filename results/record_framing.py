@@ -9,7 +9,6 @@ numbers, and the comparison of them all. A recording that was killed goes on whe
 
 from __future__ import annotations
 
-import shutil
 import sys
 from itertools import product
 
@@ -39,14 +38,13 @@ def record(models: tuple[str, ...], framings: tuple[str, ...]) -> dict:
 
 def main() -> None:
     """Record the model and framings named, or all."""
-    root = recorded_folder() / "framing"
     if named := sys.argv[1:]:
         for model, framing in product(named[:1], named[1:] or FRAMINGS):
             record((model,), (framing,))
     else:
         items = load_benchmark(BENCHMARK, limit=N_ITEMS).items
-        framing_study(record(MODELS, tuple(FRAMINGS)), baseline=BASELINE, items=items).save(root)
-    shutil.rmtree(root / ".making", ignore_errors=True)
+        study = framing_study(record(MODELS, tuple(FRAMINGS)), baseline=BASELINE, items=items)
+        study.save(recorded_folder() / "framing")
 
 
 if __name__ == "__main__":

@@ -360,6 +360,8 @@ def test_asking_keeps_answers_and_no_distributions(asked, quiz):
     assert list(found) == ["cloze", "letter", "letter-reversed"]
     assert all(list(of_framing) == ["tiny0", "tiny1"] for of_framing in found.values())
     assert not list((root / "runs").rglob("distributions.npy"))
+    kept = {path.name for path in (root / "runs" / "framing").iterdir()}
+    assert kept == {"cloze", "letter", "letter-reversed"}, "nothing half made is left"
     heard = []
     ask_framings(
         models, str(quiz), ["cloze"], run_dir=str(root / "runs"), listen=lambda *w: heard.append(w)

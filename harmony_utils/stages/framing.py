@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,9 @@ def _ask(audit: Audit, target: Path) -> Run:
     audit.ensure("predictions")
     slim = audit.run.copy_slim(target, keep={"predictions.parquet"})
     shutil.rmtree(audit.run.folder)
+    for folder in list(audit.run.folder.parents)[:3]:  # benchmark, framing, all that is being made
+        with suppress(OSError):  # another one is still being made there
+            folder.rmdir()
     return slim
 
 
