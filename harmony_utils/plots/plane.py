@@ -194,7 +194,8 @@ def plane_verdicts(table: pd.DataFrame) -> tuple[Figure, str]:
             linewidth=0.5, label=label, height=0.72,
         )  # fmt: skip
         start += table[column].to_numpy()
-    axes.margins(x=0.02, y=0.4 / len(table))
+    axes.set_xlim(0, start.max() * 1.02)
+    axes.margins(y=0.4 / len(table))
     axes.invert_yaxis()
     axes.set_xlabel("respondents")
     axes.xaxis.get_major_locator().set_params(integer=True)
