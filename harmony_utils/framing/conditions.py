@@ -150,12 +150,13 @@ def compare_conditions(
     ``chance_move`` comes from pairs of independent resamples of the questions under the baseline:
     as far as drawing as many other questions would move a rank, at that confidence.
 
-    The null of ``p_value``: a condition changes all models alike. If it changed none, its answers
-    to a question could be exchanged with those of the baseline, which turns the sign of all models'
-    changes on that question (group). So signs are drawn at random; the statistic is the variance
-    over models of their mean changes, and the p-value the share of draws, the observed one counted
-    in, that reach it (Phipson and Smyth 2010). Moves of ranks are no statistic for this: where
-    models are as good as equal, nothing moves them far.
+    The null of ``p_value``: a condition changes the scores of all models by the same amount. If it
+    changed nothing, its answers to a question could be exchanged with those of the baseline, which
+    turns the sign of all models' changes on that question (group). So signs are drawn at random;
+    the statistic is the variance over models of their mean changes, from which an amount common to
+    all drops out, and the p-value the share of draws, the observed one counted in, that reach it
+    (Phipson and Smyth 2010). Moves of ranks are no statistic for this: where models are as good as
+    equal, nothing moves them far.
 
     Pairs are as many as models allow, and their intervals are not corrected for their number.
 
