@@ -369,6 +369,20 @@ def test_asking_keeps_answers_and_no_distributions(asked, quiz):
     assert not heard, "what is finished is not asked again"
 
 
+def test_a_wrong_model_is_said_before_the_first_is_asked(asked, quiz, tmp_path):
+    _, models, _ = asked
+    heard = []
+    with pytest.raises(InputError, match="no-such"):
+        ask_framings(
+            [models[0], "no-such-model"],
+            str(quiz),
+            ["cloze"],
+            run_dir=str(tmp_path),
+            listen=lambda *who: heard.append(who),
+        )
+    assert not heard
+
+
 def test_a_study_is_the_same_from_runs_and_from_asking(asked, tmp_path):
     root, _, found = asked
     names = ["cloze", "letter"]

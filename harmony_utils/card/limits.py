@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harmony_utils.card.tested import Tested
+from harmony_utils.card.words import plain_setting
 
 ALWAYS = (
     "Intervals are about other questions of the same kind. Nothing here measures how far these "
@@ -115,8 +116,5 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "none" if value is None else str(value)
+    whole = isinstance(value, float) and value.is_integer()
+    return plain_setting(int(value) if whole else value)

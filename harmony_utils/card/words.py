@@ -34,8 +34,13 @@ def interval_text(low: float | None, high: float | None, *, sign: bool = False) 
 
 
 def setting_text(value: Any) -> str:
-    """Write a setting as a file would."""
-    return line_text(str(value).lower() if isinstance(value, bool) or value is None else str(value))
+    """Write a setting as a file would, on one line."""
+    return line_text(plain_setting(value))
+
+
+def plain_setting(value: Any) -> str:
+    """Write true, false and none as a file would, all else as it is."""
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 
 def line_text(text: str) -> str:

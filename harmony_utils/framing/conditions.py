@@ -15,6 +15,7 @@ from scipy.stats import kendalltau
 
 from harmony_utils.difficulty.reweighting import score_ranks
 from harmony_utils.errors import InputError
+from harmony_utils.files import json_values
 from harmony_utils.labels import check_groups, group_numbers
 from harmony_utils.metric import tail_shares
 from harmony_utils.null import check_draws
@@ -86,19 +87,18 @@ class Conditions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; what is not known is null."""
-        tables = {
-            name: getattr(self, name).astype(object).where(getattr(self, name).notna(), None)
-            for name in ("scores", "ranks", "reversals")
-        }
-        return {
+        found = {
             "baseline": self.baseline,
             "n_items": self.n_items,
             "n_left_out": self.n_left_out,
             "same_scale": self.same_scale,
             "confidence": self.confidence,
             "n_draws": self.n_draws,
-            **{name: table.to_dict("records") for name, table in tables.items()},
+            "scores": self.scores.to_dict("records"),
+            "ranks": self.ranks.to_dict("records"),
+            "reversals": self.reversals.to_dict("records"),
         }
+        return json_values(found)
 
 
 def compare_conditions(

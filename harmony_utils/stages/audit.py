@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from copy import copy
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -102,6 +103,19 @@ class Audit:
         self._recorded = Run(recorded_folder() / place) if use_recorded else None
         self._settings: dict[str, StageSettings] = {}
         self.missing_variants: dict[str, str] = {}
+
+    def below(self, root: Path) -> Audit:
+        """Return this audit with a run folder below another root, where nothing recorded stands in.
+
+        Questions and model are not looked up again; settings are those of that folder.
+        """
+        moved = copy(self)
+        moved.__dict__.pop("language_model", None)  # that of other settings
+        moved.root = root
+        moved.run = Run(root / self.run.folder.relative_to(self.root))
+        moved._recorded = None
+        moved._settings, moved.missing_variants = {}, {}
+        return moved
 
     # settings -------------------------------------------------------------------------------
 

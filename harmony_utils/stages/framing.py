@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from harmony_utils.errors import InputError
-from harmony_utils.files import write_atomically, write_json
+from harmony_utils.files import json_values, write_atomically, write_json
 from harmony_utils.framing import (
     FRAMINGS,
     METRICS,
@@ -71,13 +71,12 @@ class FramingStudy:
             }
             for row in found.pop("scores")
         ]
-        positions = self.positions.astype(object).where(self.positions.notna(), None)
         return {
             "benchmark": self.benchmark,
             **found,
             "models": models,
             "metrics": self.metrics.to_dict() if self.metrics else None,
-            "positions": positions.to_dict("records"),
+            "positions": json_values(self.positions.to_dict("records")),
             "joined_by": self.joined_by,
         }
 
@@ -146,21 +145,21 @@ def ask_framings(
     wanted = {name: _framed(settings or AuditSettings(), name) for name in framings}
     root = Path(run_dir) if run_dir else default_folder()
     found: dict[str, dict[str, Predictions]] = {name: {} for name in framings}
-    for model in models:
+    # all of them before the first is asked: a wrong name is said at once
+    audits = [open_audit(model=model, benchmark=benchmark, limit=limit) for model in models]
+    for audit in audits:
+        audit.benchmark.require_options("framing")
+        if audit.is_rule:
+            raise InputError(f"{audit.model}: a rule answers in one way only; name language models")
+    for audit in audits:
         for name, framed in wanted.items():
-            options = {"model": model, "benchmark": benchmark, "limit": limit}
-            kept = open_audit(**options, run_dir=str(root / "framing" / name), use_recorded=False)
-            kept.benchmark.require_options("framing")
-            if kept.is_rule:
-                raise InputError(f"{model}: a rule answers in one way only; name language models")
-            kept.configure(framed)
+            kept = audit.below(root / "framing" / name).configure(framed)
             run = _finished(kept, recorded_folder() / "framing" / name if use_recorded else None)
             if run is None:
                 if listen is not None:
-                    listen(name, model)
-                making = root / "framing" / ".making" / name
-                made = open_audit(**options, run_dir=str(making), use_recorded=False)
-                run = _ask(made.configure(framed), kept.run.folder)
+                    listen(name, audit.model)
+                made = audit.below(root / "framing" / ".making" / name).configure(framed)
+                run = _ask(made, kept.run.folder)
             found[name][run.folder.name] = Predictions.load(run.path("predictions.parquet"))
     return found
 
